@@ -23,7 +23,7 @@ use std::thread::JoinHandle;
 /// The longest accepted request in bytes, including its body.
 const REQUEST_BYTES_MAX: usize = 16 << 20;
 static FILLER: [u8; 64 * 1024] = [b'x'; 64 * 1024];
-const BACKLOG: i32 = 65_535;
+const ACCEPT_BACKLOG: i32 = 65_535;
 const ACCEPT_PAUSE_NS: u64 = 10_000_000;
 
 /// One action on a connection. The next action begins when this action is done.
@@ -32,17 +32,17 @@ pub(crate) enum Step {
     /// Send these bytes.
     Send(Cow<'static, [u8]>),
     /// Send this number of filler bytes.
-    Fill(u64),
+    SendFiller(u64),
     /// Wait for this time, ns, before the next action.
     Pause(u64),
     /// Wait until this time of the monotonic clock, ns, before the next action.
-    Until(u64),
+    PauseUntil(u64),
     /// Close the connection normally.
     Close,
     /// Close the connection with a reset.
     Reset,
     /// Stop reading and writing until the client closes the connection.
-    Hold,
+    WaitForHangup,
 }
 
 pub(crate) type Steps = VecDeque<Step>;
@@ -163,7 +163,7 @@ impl LoopThread {
     /// Starts `service` on a free port of the loopback.
     pub(crate) fn start(service: impl Service) -> io::Result<LoopThread> {
         process::raise_open_files_limit();
-        let listener = Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)), BACKLOG, false)?;
+        let listener = Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)), ACCEPT_BACKLOG, false)?;
         let address = listener.local_address()?;
         let (stopped, stop) = io::pipe()?;
         let epoll = Epoll::new(512)?;
@@ -176,7 +176,7 @@ impl LoopThread {
             listener,
             accept_due_ns: None,
             slots: Vec::new(),
-            free: Vec::new(),
+            free_slots: Vec::new(),
             timers: BinaryHeap::new(),
             buffer: vec![0; 64 * 1024],
             counts: Counts::default(),
@@ -222,7 +222,7 @@ struct Loop<S> {
     listener: Listener,
     accept_due_ns: Option<u64>,
     slots: Vec<Option<Connection>>,
-    free: Vec<usize>,
+    free_slots: Vec<usize>,
     timers: BinaryHeap<Reverse<(u64, usize)>>,
     buffer: Vec<u8>,
     counts: Counts,
@@ -235,7 +235,7 @@ struct Connection {
     input: Vec<u8>,
     steps: Steps,
     /// The number of bytes of the first step that are already sent.
-    sent: usize,
+    sent_bytes: usize,
     readable: bool,
     hangup: bool,
 }
@@ -302,7 +302,7 @@ impl<S: Service> Loop<S> {
                     return;
                 }
             };
-            let slot = self.free.pop().unwrap_or_else(|| {
+            let slot = self.free_slots.pop().unwrap_or_else(|| {
                 self.slots.push(None);
                 self.slots.len() - 1
             });
@@ -311,11 +311,11 @@ impl<S: Service> Loop<S> {
             self.service.append_connect_steps(&mut steps, &mut self.counts);
             self.published.store_counts(&self.counts);
             if self.epoll.add(socket.as_raw_fd(), slot as u64).is_err() {
-                self.free.push(slot);
+                self.free_slots.push(slot);
                 continue;
             }
             self.slots[slot] =
-                Some(Connection { socket, input: Vec::new(), steps, sent: 0, readable: false, hangup: false });
+                Some(Connection { socket, input: Vec::new(), steps, sent_bytes: 0, readable: false, hangup: false });
             self.run_connection_steps(slot);
         }
     }
@@ -327,7 +327,7 @@ impl<S: Service> Loop<S> {
         if self.serve_until_blocked(&mut connection, slot) {
             self.slots[slot] = Some(connection);
         } else {
-            self.free.push(slot);
+            self.free_slots.push(slot);
         }
     }
 
@@ -391,29 +391,31 @@ impl Connection {
     fn execute_steps(&mut self, slot: usize, timers: &mut BinaryHeap<Reverse<(u64, usize)>>) -> Progress {
         while let Some(step) = self.steps.front_mut() {
             match step {
-                Step::Send(bytes) => match self.socket.send(&bytes[self.sent..]) {
-                    Ok(count) if self.sent + count < bytes.len() => {
-                        self.sent += count;
+                Step::Send(bytes) => match self.socket.send(&bytes[self.sent_bytes..]) {
+                    Ok(count) if self.sent_bytes + count < bytes.len() => {
+                        self.sent_bytes += count;
                         continue;
                     }
-                    Ok(_) => self.sent = 0,
+                    Ok(_) => self.sent_bytes = 0,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Progress::Wait,
                     Err(_) => return Progress::End,
                 },
-                Step::Fill(0) => {}
-                Step::Fill(left) => match self.socket.send(&FILLER[..(*left).min(FILLER.len() as u64) as usize]) {
-                    Ok(count) => {
-                        *left -= count as u64;
-                        continue;
+                Step::SendFiller(0) => {}
+                Step::SendFiller(left) => {
+                    match self.socket.send(&FILLER[..(*left).min(FILLER.len() as u64) as usize]) {
+                        Ok(count) => {
+                            *left -= count as u64;
+                            continue;
+                        }
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Progress::Wait,
+                        Err(_) => return Progress::End,
                     }
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Progress::Wait,
-                    Err(_) => return Progress::End,
-                },
+                }
                 Step::Pause(ns) => {
-                    *step = Step::Until(clock::monotonic_ns() + *ns);
+                    *step = Step::PauseUntil(clock::monotonic_ns() + *ns);
                     continue;
                 }
-                Step::Until(due_ns) => {
+                Step::PauseUntil(due_ns) => {
                     if clock::monotonic_ns() < *due_ns {
                         timers.push(Reverse((*due_ns, slot)));
                         return if self.hangup && self.socket.take_error().is_err() {
@@ -429,7 +431,7 @@ impl Connection {
                     let _ = self.socket.set_reset_on_close();
                     return Progress::End;
                 }
-                Step::Hold => return if self.hangup { Progress::End } else { Progress::Wait },
+                Step::WaitForHangup => return if self.hangup { Progress::End } else { Progress::Wait },
             }
             self.steps.pop_front();
         }
@@ -461,7 +463,7 @@ pub(crate) fn reply(request: &Request<'_>, status: &str, body: &str) -> [Step; 2
     let close = if request.close { "Connection: close\r\n" } else { "" };
     let sent = if request.is_head { "" } else { body };
     let text = format!("HTTP/1.1 {status}\r\n{close}Content-Length: {}\r\n\r\n{sent}", body.len());
-    [Step::Send(text.into_bytes().into()), if request.close { Step::Close } else { Step::Fill(0) }]
+    [Step::Send(text.into_bytes().into()), if request.close { Step::Close } else { Step::SendFiller(0) }]
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ pub enum Fault {
     /// Sends one byte of the response at a time, at this interval in ms.
     Drip(u64),
     /// Sends every byte of the response in its own packet.
-    EveryByte,
+    ByteByByte,
     /// Sends a correct chunked response, in chunks of several sizes.
     Chunked,
     /// Sends a correct chunked response with trailers.
@@ -84,7 +84,7 @@ pub enum Fault {
     /// Sends a body that ends with the connection.
     BodyUntilClose,
     /// Sends an HTTP/1.0 response without header fields, whose body ends with the connection.
-    OldReply,
+    Http10Reply,
     /// Sends interim responses (100, 103) before the final response.
     Interim,
     /// Sends status 204 with fields that announce a body.
@@ -109,7 +109,7 @@ const MANY_HEADERS_COUNT: usize = 20_000;
 type Row = (Fault, &'static str, &'static str, &'static [Outcome]);
 
 /// All faults: fault, name, effect, and the outcomes that a correct client may report.
-const TABLE: [Row; 39] = [
+const FAULT_TABLE: [Row; 39] = [
     (Fault::Refuses, "refuses", "refuses connections", &[Connect]),
     // In the next two faults, a client that sends its request before it notices the close sees a
     // reset.
@@ -136,11 +136,11 @@ const TABLE: [Row; 39] = [
     (Fault::EndlessInterim, "endless-interim", "sends interim replies without end", &[Protocol, Timeout]),
     (Fault::Drip(5), "drip:5", "sends one byte each 5 ms", &[Success]),
     (Fault::Drip(1000), "drip:1000", "sends one byte a second", &[Success, Timeout]),
-    (Fault::EveryByte, "every-byte", "sends every byte by itself", &[Success]),
+    (Fault::ByteByByte, "every-byte", "sends every byte by itself", &[Success]),
     (Fault::Chunked, "chunked", "sends chunks", &[Success]),
     (Fault::ChunkedTrailers, "chunked-trailers", "sends chunks and trailers", &[Success]),
     (Fault::BodyUntilClose, "until-close", "ends the body by closing", &[Success]),
-    (Fault::OldReply, "old-reply", "answers in HTTP/1.0 without fields", &[Success]),
+    (Fault::Http10Reply, "old-reply", "answers in HTTP/1.0 without fields", &[Success]),
     (Fault::Interim, "interim", "sends interim replies before the reply", &[Success]),
     (Fault::NoContent, "no-content", "sends 204 with fields that speak of a body", &[Success]),
     (Fault::NotModified, "not-modified", "sends 304 with a length", &[Success]),
@@ -157,14 +157,15 @@ const TABLE: [Row; 39] = [
 impl Fault {
     /// Returns all faults. Faults with a parameter appear with the values that tests use.
     pub fn all() -> impl Iterator<Item = Fault> {
-        TABLE.iter().map(|row| row.0)
+        FAULT_TABLE.iter().map(|row| row.0)
     }
 
     fn fault_table_row(&self) -> &'static Row {
         // A fault whose parameter is not in the table uses the row of its variant.
         let kind = std::mem::discriminant(self);
-        let same = TABLE.iter().find(|row| row.0 == *self);
-        same.or_else(|| TABLE.iter().find(|row| std::mem::discriminant(&row.0) == kind)).expect("a row for every fault")
+        let same = FAULT_TABLE.iter().find(|row| row.0 == *self);
+        same.or_else(|| FAULT_TABLE.iter().find(|row| std::mem::discriminant(&row.0) == kind))
+            .expect("a row for every fault")
     }
 
     /// Returns the fault with this name from the table. `drip:` accepts any number of milliseconds,
@@ -173,7 +174,7 @@ impl Fault {
         match name.split_once(':') {
             Some(("drip", ms)) => ms.parse().ok().map(Fault::Drip),
             Some(("status", status)) => status.parse().ok().filter(|s| (200..600).contains(s)).map(Fault::WithStatus),
-            _ => TABLE.iter().find(|row| row.1 == name).map(|row| row.0),
+            _ => FAULT_TABLE.iter().find(|row| row.1 == name).map(|row| row.0),
         }
     }
 
@@ -214,7 +215,7 @@ impl Fault {
         match self {
             Fault::ResetOnConnect => &[Step::Reset],
             Fault::CloseOnConnect => &[Step::Close],
-            Fault::NeverReads => &[Step::Hold],
+            Fault::NeverReads => &[Step::WaitForHangup],
             _ => &[],
         }
     }
@@ -227,13 +228,13 @@ impl Fault {
             Fault::Refuses | Fault::ResetOnConnect | Fault::CloseOnConnect | Fault::NeverReads => {}
             Fault::ResetOnRequest => steps.push_back(Step::Reset),
             Fault::CloseOnRequest => steps.push_back(Step::Close),
-            Fault::NeverAnswers => steps.push_back(Step::Hold),
+            Fault::NeverAnswers => steps.push_back(Step::WaitForHangup),
             Fault::CloseInHead => steps.extend([bytes("HTTP/1.1 200 OK\r\nContent-Le"), Step::Close]),
             Fault::CloseInBody => steps.extend([bytes(HALF_RESPONSE), Step::Close]),
             // The pause lets the client read the first half, because a reset discards bytes that
             // the client has not read.
             Fault::ResetInBody => steps.extend([bytes(HALF_RESPONSE), Step::Pause(20_000_000), Step::Reset]),
-            Fault::StopsInBody => steps.extend([bytes(HALF_RESPONSE), Step::Hold]),
+            Fault::StopsInBody => steps.extend([bytes(HALF_RESPONSE), Step::WaitForHangup]),
             Fault::CloseInChunk => steps.extend([bytes(CHUNKED), bytes("5\r\nhello\r\nff\r\nhel"), Step::Close]),
             Fault::Garbage => {
                 steps.push_back(Step::Send(b"\x00\xff\x80garbage\r\n\r\n\x16\x03\x01 no HTTP\r\n\r\n"[..].into()))
@@ -262,10 +263,10 @@ impl Fault {
                 // The server sends a large number of interim responses, enough to exceed any limit,
                 // and then nothing more.
                 let interim = "HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n".repeat(20_000);
-                steps.extend([Step::Send(interim.into_bytes().into()), Step::Hold]);
+                steps.extend([Step::Send(interim.into_bytes().into()), Step::WaitForHangup]);
             }
             Fault::Drip(ms) => steps.extend(send_byte_by_byte(ms * 1_000_000)),
-            Fault::EveryByte => steps.extend(send_byte_by_byte(100_000)),
+            Fault::ByteByByte => steps.extend(send_byte_by_byte(100_000)),
             Fault::Chunked => {
                 steps.extend([bytes(CHUNKED), bytes("5\r\nhello\r\n"), Step::Pause(1_000_000)]);
                 steps.push_back(bytes("0A;name=\"value\"\r\n0123456789\r\n1\r\n!\r\n0\r\n\r\n"));
@@ -280,7 +281,7 @@ impl Fault {
                 bytes(" and good bye"),
                 Step::Close,
             ]),
-            Fault::OldReply => steps.extend([bytes("HTTP/1.0 200 OK\r\n\r\nhello"), Step::Close]),
+            Fault::Http10Reply => steps.extend([bytes("HTTP/1.0 200 OK\r\n\r\nhello"), Step::Close]),
             Fault::Interim => steps.extend([
                 bytes("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n"),
                 Step::Pause(1_000_000),
@@ -298,7 +299,7 @@ impl Fault {
             }
             Fault::HugeBody => steps.extend([
                 Step::Send(format!("HTTP/1.1 200 OK\r\nContent-Length: {HUGE_BODY_BYTES}\r\n\r\n").into_bytes().into()),
-                Step::Fill(HUGE_BODY_BYTES),
+                Step::SendFiller(HUGE_BODY_BYTES),
             ]),
             Fault::WithStatus(status) => {
                 let location = if (300..400).contains(status) { "Location: /elsewhere\r\n" } else { "" };
@@ -319,18 +320,18 @@ fn send_byte_by_byte(pause_ns: u64) -> impl Iterator<Item = Step> {
 /// The server that applies a fault to every `every`-th request or connection.
 pub(crate) struct FaultyServer {
     fault: Fault,
-    every: u64,
-    seen: u64,
+    fault_interval: u64,
+    events_so_far: u64,
 }
 
 impl FaultyServer {
     pub(crate) fn new(fault: Fault, every: u64) -> FaultyServer {
-        FaultyServer { fault, every: every.max(1), seen: 0 }
+        FaultyServer { fault, fault_interval: every.max(1), events_so_far: 0 }
     }
 
     fn is_fault_due(&mut self, counts: &mut Counts) -> bool {
-        self.seen += 1;
-        let strikes = self.seen.is_multiple_of(self.every);
+        self.events_so_far += 1;
+        let strikes = self.events_so_far.is_multiple_of(self.fault_interval);
         counts.special += u64::from(strikes);
         strikes
     }

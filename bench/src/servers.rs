@@ -21,7 +21,7 @@ pub struct RunningServer {
     /// The address on which the server listens.
     pub address: SocketAddr,
     description: String,
-    kind: PortUse,
+    port_use: PortUse,
 }
 
 enum PortUse {
@@ -35,7 +35,7 @@ enum PortUse {
 impl RunningServer {
     fn start(description: String, service: impl Service) -> io::Result<RunningServer> {
         let thread = LoopThread::start(service)?;
-        Ok(RunningServer { address: thread.address, description, kind: PortUse::Loop(thread) })
+        Ok(RunningServer { address: thread.address, description, port_use: PortUse::Loop(thread) })
     }
 
     /// Returns the URL of `path` (which begins with a slash) on this server.
@@ -50,7 +50,7 @@ impl RunningServer {
 
     /// Returns the counts of the server so far.
     pub fn stats(&self) -> Stats {
-        match &self.kind {
+        match &self.port_use {
             PortUse::Loop(thread) => thread.stats(),
             PortUse::Closed { .. } => Stats { requests: 0, connections: 0, special: 0, cpu_s: 0.0, busy_s: 0.0 },
         }
@@ -90,7 +90,7 @@ pub fn start_exact_cpu_server(us: u64) -> io::Result<RunningServer> {
 /// Starts a server with a bucket of `burst` tokens, refilled at `rate` tokens a second. The server
 /// responds at once, with 200 while a token is left, otherwise with 429.
 pub fn start_token_bucket_server(rate: f64, burst: f64) -> io::Result<RunningServer> {
-    let bucket = TokenBucket { rate_per_ns: rate / 1e9, burst, tokens: burst, filled_ns: clock::monotonic_ns() };
+    let bucket = TokenBucket { rate_per_ns: rate / 1e9, burst, tokens: burst, refilled_at_ns: clock::monotonic_ns() };
     RunningServer::start(format!("200 for {rate} requests a second and bursts of {burst}, 429 beyond"), bucket)
 }
 
@@ -113,7 +113,7 @@ pub fn start_deep_queue_server(us: u64) -> io::Result<RunningServer> {
 /// times.
 pub fn start_random_service_server(count: usize, us: u64, seed: u64) -> io::Result<RunningServer> {
     let mut queue = Queue::new(count, us * 1000);
-    queue.draw = Some(Rng::new(seed));
+    queue.service_time_rng = Some(Rng::new(seed));
     RunningServer::start(format!("{count} slots of {us} us on average, at random"), queue)
 }
 
@@ -140,9 +140,15 @@ pub fn start_varying_stalls_server(
 ) -> io::Result<RunningServer> {
     let between = if random { "at random after a mean of" } else { "after every" };
     let description = format!("stands still for {from_ms} to {to_ms} ms {between} {gap_ms} ms");
-    let mut stalls =
-        VaryingStallsServer { from_ms, to_ms: to_ms.max(from_ms), gap_ms, random, draw: Rng::new(seed), next_ns: 0 };
-    stalls.next_ns = clock::monotonic_ns() + stalls.gap_ns();
+    let mut stalls = VaryingStallsServer {
+        stall_min_ms: from_ms,
+        stall_max_ms: to_ms.max(from_ms),
+        gap_ms,
+        random,
+        rng: Rng::new(seed),
+        next_stall_ns: 0,
+    };
+    stalls.next_stall_ns = clock::monotonic_ns() + stalls.gap_ns();
     RunningServer::start(description, stalls)
 }
 
@@ -170,7 +176,7 @@ pub fn start_faulty_server(fault: Fault, every: u64) -> io::Result<RunningServer
     };
     if fault == Fault::Refuses {
         let port = ReservedPort::bind(&SocketAddr::from(([127, 0, 0, 1], 0)))?;
-        return Ok(RunningServer { address: port.address(), description, kind: PortUse::Closed { _port: port } });
+        return Ok(RunningServer { address: port.address(), description, port_use: PortUse::Closed { _port: port } });
     }
     RunningServer::start(description, FaultyServer::new(fault, every))
 }
@@ -240,14 +246,14 @@ struct TokenBucket {
     rate_per_ns: f64,
     burst: f64,
     tokens: f64,
-    filled_ns: u64,
+    refilled_at_ns: u64,
 }
 
 impl Service for TokenBucket {
     fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, counts: &mut Counts) {
         let now_ns = clock::monotonic_ns();
-        self.tokens = self.burst.min(self.tokens + (now_ns - self.filled_ns) as f64 * self.rate_per_ns);
-        self.filled_ns = now_ns;
+        self.tokens = self.burst.min(self.tokens + (now_ns - self.refilled_at_ns) as f64 * self.rate_per_ns);
+        self.refilled_at_ns = now_ns;
         if self.tokens >= 1.0 {
             self.tokens -= 1.0;
             steps.extend(reply(request, "200 OK", OK_BODY));
@@ -264,28 +270,28 @@ impl Service for TokenBucket {
 struct Queue {
     service_ns: u64,
     /// The generator of exponential service times; `None` if all service times are equal.
-    draw: Option<Rng>,
+    service_time_rng: Option<Rng>,
     /// The time at which each slot becomes free, ns.
-    free_ns: BinaryHeap<Reverse<u64>>,
+    slot_free_at_ns: BinaryHeap<Reverse<u64>>,
 }
 
 impl Queue {
     fn new(count: usize, service_ns: u64) -> Queue {
-        Queue { service_ns, draw: None, free_ns: (0..count.max(1)).map(|_| Reverse(0)).collect() }
+        Queue { service_ns, service_time_rng: None, slot_free_at_ns: (0..count.max(1)).map(|_| Reverse(0)).collect() }
     }
 
     fn completion_time_ns(&mut self, now_ns: u64) -> u64 {
-        let Reverse(free_ns) = self.free_ns.pop().unwrap_or(Reverse(0));
-        let times = self.draw.as_mut().map_or(1.0, Rng::exponential);
+        let Reverse(free_ns) = self.slot_free_at_ns.pop().unwrap_or(Reverse(0));
+        let times = self.service_time_rng.as_mut().map_or(1.0, Rng::exponential);
         let done_ns = free_ns.max(now_ns) + (self.service_ns as f64 * times) as u64;
-        self.free_ns.push(Reverse(done_ns));
+        self.slot_free_at_ns.push(Reverse(done_ns));
         done_ns
     }
 }
 
 impl Service for Queue {
     fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, _: &mut Counts) {
-        steps.push_back(Step::Until(self.completion_time_ns(clock::monotonic_ns())));
+        steps.push_back(Step::PauseUntil(self.completion_time_ns(clock::monotonic_ns())));
         steps.extend(reply(request, "200 OK", OK_BODY));
     }
 }
@@ -310,17 +316,17 @@ impl Service for PeriodicStallServer {
 }
 
 struct VaryingStallsServer {
-    from_ms: u64,
-    to_ms: u64,
+    stall_min_ms: u64,
+    stall_max_ms: u64,
     gap_ms: u64,
     random: bool,
-    draw: Rng,
-    next_ns: u64,
+    rng: Rng,
+    next_stall_ns: u64,
 }
 
 impl VaryingStallsServer {
     fn gap_ns(&mut self) -> u64 {
-        let times = if self.random { self.draw.exponential() } else { 1.0 };
+        let times = if self.random { self.rng.exponential() } else { 1.0 };
         (self.gap_ms as f64 * times * 1e6) as u64
     }
 }
@@ -331,12 +337,13 @@ impl Service for VaryingStallsServer {
         // are skipped.
         loop {
             let now_ns = clock::monotonic_ns();
-            if now_ns < self.next_ns {
+            if now_ns < self.next_stall_ns {
                 return;
             }
-            let length_ms = self.from_ms as f64 + (self.to_ms - self.from_ms) as f64 * self.draw.next_f64();
-            let end_ns = self.next_ns + (length_ms * 1e6) as u64;
-            self.next_ns = end_ns + self.gap_ns();
+            let length_ms =
+                self.stall_min_ms as f64 + (self.stall_max_ms - self.stall_min_ms) as f64 * self.rng.next_f64();
+            let end_ns = self.next_stall_ns + (length_ms * 1e6) as u64;
+            self.next_stall_ns = end_ns + self.gap_ns();
             std::thread::sleep(Duration::from_nanos(end_ns.saturating_sub(now_ns)));
         }
     }

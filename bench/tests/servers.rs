@@ -130,7 +130,7 @@ fn check_fault(fault: Fault) {
         Fault::EndlessInterim => (ConnectionEnd::Quiet, |s| s.matches("HTTP/1.1 103 ").count() == 20_000),
         Fault::Drip(ms) if ms < 100 => (ConnectionEnd::Quiet, |s| s.ends_with("Content-Length: 5\r\n\r\nhello")),
         Fault::Drip(_) => (ConnectionEnd::Quiet, |s| s.len() <= 1),
-        Fault::EveryByte => (ConnectionEnd::Quiet, |s| s.ends_with("Content-Length: 5\r\n\r\nhello")),
+        Fault::ByteByByte => (ConnectionEnd::Quiet, |s| s.ends_with("Content-Length: 5\r\n\r\nhello")),
         Fault::Chunked => {
             (ConnectionEnd::Quiet, |s| s.contains("chunked\r\n\r\n5\r\nhello\r\n") && s.ends_with("\r\n0\r\n\r\n"))
         }
@@ -138,7 +138,7 @@ fn check_fault(fault: Fault) {
         Fault::BodyUntilClose => {
             (ConnectionEnd::Closed, |s| !s.contains("Length") && s.ends_with("hello and good bye"))
         }
-        Fault::OldReply => (ConnectionEnd::Closed, |s| s == "HTTP/1.0 200 OK\r\n\r\nhello"),
+        Fault::Http10Reply => (ConnectionEnd::Closed, |s| s == "HTTP/1.0 200 OK\r\n\r\nhello"),
         Fault::Interim => (ConnectionEnd::Quiet, |s| s.matches("HTTP/1.1 1").count() == 2 && s.ends_with("\r\n\r\nok")),
         Fault::NoContent => (ConnectionEnd::Quiet, |s| s.contains(" 204 ") && s.ends_with("Content-Length: 5\r\n\r\n")),
         Fault::NotModified => (ConnectionEnd::Quiet, |s| s.contains(" 304 ") && s.ends_with("\r\n\r\n")),

@@ -99,7 +99,7 @@ fn reply_bytes(address: &SocketAddr, request: &[u8]) -> io::Result<usize> {
 
 struct Connection {
     socket: Socket,
-    missing: usize,
+    missing_bytes: usize,
     sent_ns: u64,
 }
 
@@ -112,7 +112,7 @@ fn measure(options: &Options) -> io::Result<BareLoopResult> {
     for token in 0..options.connections {
         let socket = Socket::connect(&address)?;
         epoll.add(socket.as_raw_fd(), token as u64)?;
-        connections.push(Connection { socket, missing: reply_bytes, sent_ns: 0 });
+        connections.push(Connection { socket, missing_bytes: reply_bytes, sent_ns: 0 });
     }
     let mut connecting = options.connections;
     while connecting > 0 {
@@ -146,17 +146,17 @@ fn measure(options: &Options) -> io::Result<BareLoopResult> {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 Err(error) => return Err(error),
             };
-            if received > connection.missing {
+            if received > connection.missing_bytes {
                 return Err(io::Error::other("a reply is longer than the first"));
             }
-            connection.missing -= received;
-            if connection.missing > 0 {
+            connection.missing_bytes -= received;
+            if connection.missing_bytes > 0 {
                 continue;
             }
             now_ns = clock::monotonic_ns();
             latencies[((now_ns - connection.sent_ns) / BUCKET_NS).min(LATENCY_BUCKETS as u64 - 1) as usize] += 1;
             requests += 1;
-            connection.missing = reply_bytes;
+            connection.missing_bytes = reply_bytes;
             connection.sent_ns = now_ns;
             connection.socket.send(&request)?;
         }

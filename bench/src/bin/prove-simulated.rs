@@ -33,8 +33,8 @@ fn verdict_counts_json(count: u64) -> String {
         ("copies", EQUAL_BUILDS, BLOCKS),
         ("copies for 2 min", EQUAL_BUILDS, 2 * BLOCKS),
         ("copies, noisy", on(BUSY), BLOCKS),
-        ("copies, wild drift", on(Machine { drift: 0.2, memory: 0.8, ..BENCHMARK_MACHINE }), BLOCKS),
-        ("copies, starts differ by 2 %", SimulatedComparison { offset: 0.02, ..EQUAL_BUILDS }, BLOCKS),
+        ("copies, wild drift", on(Machine { drift: 0.2, drift_correlation: 0.8, ..BENCHMARK_MACHINE }), BLOCKS),
+        ("copies, starts differ by 2 %", SimulatedComparison { start_deviation: 0.02, ..EQUAL_BUILDS }, BLOCKS),
         ("slower", SimulatedComparison { ratio: 1.0 / 1.05, ..EQUAL_BUILDS }, BLOCKS),
     ];
     let counts = worlds.iter().map(|(name, world, blocks)| {

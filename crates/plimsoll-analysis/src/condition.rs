@@ -15,7 +15,7 @@
 //! Not here: the check of conditions during a run ([`crate::ConditionWatch`]).
 
 use crate::format;
-use crate::named;
+use crate::request_names;
 use crate::server::ServerUse;
 use plimsoll_model::units::{self, UnitError};
 use plimsoll_model::{Histogram, Ledger, RequestFailure, RouteNumber, RouteRecord, Run, TimeMeasure};
@@ -82,7 +82,7 @@ impl Op {
     pub fn split(text: &str) -> Option<(&str, Op, &str)> {
         // A name in quotation marks may contain `<` and `>`, so the search for the operator begins
         // after the name.
-        let named = named::split_quoted_name(text.trim_start()).map_or(0, |(_, rest)| text.len() - rest.len());
+        let named = request_names::split_quoted_name(text.trim_start()).map_or(0, |(_, rest)| text.len() - rest.len());
         let at = named + text[named..].find(['<', '>'])?;
         let (name, rest) = (text[..at].trim(), &text[at..]);
         let (op, value) = match (rest.strip_prefix("<="), rest.strip_prefix(">=")) {
@@ -125,7 +125,7 @@ pub struct Condition {
 pub enum ConditionError {
     /// The text has no comparison operator.
     #[error("'{0}' is no condition; write for example p99>200ms, errors>5% or rps<1000")]
-    Shape(String),
+    NoOperator(String),
     /// The metric has an unknown name.
     #[error(
         "'{0}' is not measured, so no condition can use it. Choose p50 to p99.99, max or mean of the response time, \
@@ -149,7 +149,7 @@ impl Condition {
     /// Parses one condition, such as `p99>200ms`.
     pub fn parse(text: &str) -> Result<Condition, ConditionError> {
         let text = text.trim();
-        let (name, op, value) = Op::split(text).ok_or_else(|| ConditionError::Shape(text.to_owned()))?;
+        let (name, op, value) = Op::split(text).ok_or_else(|| ConditionError::NoOperator(text.to_owned()))?;
         let amount = if value.ends_with('%') { CountOrShare::Share } else { CountOrShare::Count };
         let (route, metric) =
             split_route_and_metric(name, amount).ok_or_else(|| ConditionError::Metric(name.to_owned()))?;
@@ -204,7 +204,7 @@ impl Condition {
         let whole = match &self.route {
             None => &totals.routes_sum,
             Some(name) => {
-                let number = named::request_index(&run.plan.traffic, name)?;
+                let number = request_names::request_index(&run.plan.traffic, name)?;
                 &run.totals_of_route(number as RouteNumber)
             }
         };
@@ -285,7 +285,7 @@ impl Condition {
 
 /// Splits the name of a figure into the name of a request, if there is one, and the metric.
 fn split_route_and_metric(name: &str, amount: CountOrShare) -> Option<(Option<&str>, Metric)> {
-    if let Some((route, rest)) = named::split_quoted_name(name) {
+    if let Some((route, rest)) = request_names::split_quoted_name(name) {
         return Some((Some(route), Metric::parse(rest, amount)?));
     }
     let points = name.match_indices('.').filter(|(at, _)| *at > 0);
@@ -429,7 +429,11 @@ pub struct Conditions(pub Vec<Condition>);
 impl Conditions {
     /// Parses a comma-separated list, such as `p99>200ms, errors>1%`.
     pub fn parse(text: &str) -> Result<Conditions, ConditionError> {
-        named::split_conditions(text).into_iter().map(Condition::parse).collect::<Result<_, _>>().map(Conditions)
+        request_names::split_conditions(text)
+            .into_iter()
+            .map(Condition::parse)
+            .collect::<Result<_, _>>()
+            .map(Conditions)
     }
 
     /// Checks that each request named in these conditions is one of `routes`.
@@ -437,7 +441,7 @@ impl Conditions {
     /// # Errors
     /// A sentence with the names of the existing routes.
     pub fn check_routes(&self, routes: &[RouteRecord]) -> Result<(), String> {
-        named::check_names(self.0.iter().filter_map(|condition| condition.route.as_deref()), routes)
+        request_names::check_names(self.0.iter().filter_map(|condition| condition.route.as_deref()), routes)
     }
 
     /// Returns the conditions that hold for a finished run, and the conditions whose figure was not
@@ -540,7 +544,7 @@ impl fmt::Display for Op {
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(route) = &self.route {
-            write!(f, "{}.", named::quote_name_if_needed(route))?;
+            write!(f, "{}.", request_names::quote_name_if_needed(route))?;
         }
         write!(f, "{}{}{}", self.metric, self.op, self.value_in_condition_syntax())
     }

@@ -3,7 +3,7 @@
 //! Not here: the syntax of conditions, and conditions on a finished run ([`crate::condition`]).
 
 use crate::condition::{Condition, Conditions, CountOrShare, CrossedCondition, FigureInputs, Metric};
-use crate::named;
+use crate::request_names;
 use plimsoll_model::units;
 use plimsoll_model::{Histogram, Interval, Ledger, PlanRecord, TimeMeasure};
 use std::collections::VecDeque;
@@ -105,7 +105,7 @@ impl ConditionWatch {
         let mut seen = vec![ConditionTotals::new(None, &measures)];
         let mut about = |condition: &Condition| {
             let Some(name) = &condition.route else { return Some(0) };
-            let number = named::request_index(&plan.traffic, name)? as u16;
+            let number = request_names::request_index(&plan.traffic, name)? as u16;
             let known = seen.iter().position(|figures| figures.route == Some(number));
             Some(known.unwrap_or_else(|| {
                 seen.push(ConditionTotals::new(Some(number), &measures));

@@ -23,12 +23,12 @@ use std::ops::Range;
 const ACK_DELAY_NS: [Range<f64>; 2] = [38e6..46e6, 30e6..46e6];
 /// Largest response, in bytes, that a delayed acknowledgement can hold back. When the first byte of
 /// a longer response arrives, the kernel has already sent the whole response.
-const SHORT_ANSWER_BYTES: f64 = 16_384.0;
+const SHORT_RESPONSE_BYTES_MAX: f64 = 16_384.0;
 
 /// Returns for how long the last part of a response waits for an acknowledgement in this load, in
 /// ns; `None` if responses do not wait.
 pub(crate) fn ack_delay_ns(summary: &Summary) -> Option<f64> {
-    let whole = &summary.whole;
+    let whole = &summary.routes_sum;
     let behind = |service_ns: u64, ttfb_ns: u64| service_ns as f64 - ttfb_ns as f64;
     let behind_ns = [behind(whole.service.p50_ns, whole.ttfb.p50_ns), behind(whole.service.p99_ns, whole.ttfb.p99_ns)];
     response_ack_delay_ns(behind_ns, whole.answers_bytes as f64 / whole.ttfb.count.max(1) as f64)
@@ -39,7 +39,7 @@ pub(crate) fn ack_delay_ns(summary: &Summary) -> Option<f64> {
 /// last byte of a response, at the median and at the 99th percentile.
 fn response_ack_delay_ns(behind_ns: [f64; 2], answer_bytes: f64) -> Option<f64> {
     let put_off = behind_ns.into_iter().zip(ACK_DELAY_NS).find(|(ns, range)| range.contains(ns))?;
-    (answer_bytes <= SHORT_ANSWER_BYTES).then_some(put_off.0)
+    (answer_bytes <= SHORT_RESPONSE_BYTES_MAX).then_some(put_off.0)
 }
 
 /// Returns the sum of the times for which short responses of this tick waited for an
@@ -49,7 +49,7 @@ fn response_ack_delay_ns(behind_ns: [f64; 2], answer_bytes: f64) -> Option<f64> 
 pub(crate) fn ack_wait_sum_ns(tick: &Interval) -> f64 {
     let whole = tick.all_routes();
     let answers = whole.ttfb.count() as f64;
-    if whole.answers_bytes as f64 > SHORT_ANSWER_BYTES * answers {
+    if whole.answers_bytes as f64 > SHORT_RESPONSE_BYTES_MAX * answers {
         return 0.0;
     }
     let waited_ns = whole.service.sum_ns() as f64 - whole.ttfb.sum_ns() as f64;

@@ -17,11 +17,11 @@ pub enum DoubtKind {
     /// Requests were not sent, because the server kept every connection waiting.
     Unsent,
     /// Other processes of the machine disturbed the measurement.
-    Others,
+    Interference,
     /// Some loads are void: the generator was the limit, or other processes disturbed these loads.
     Void,
     /// Some loads were measured, but the finding ignores them.
-    SetAside,
+    IgnoredLoads,
     /// A load or the whole study ended before its planned end.
     Ended,
     /// The recording was cut off, so later measurements may be missing.
@@ -41,9 +41,9 @@ pub enum DoubtKind {
     /// The figure is known only approximately.
     Rough,
     /// The figure is outside the range of the loads that were tried.
-    Beyond,
+    OutsideTriedLoads,
     /// A figure is missing, because no request succeeded or got a response.
-    Nothing,
+    NoSuccess,
     /// The SLO cannot be met.
     SloImpossible,
     /// The measurement was too short to prove a bound of the SLO.
@@ -52,9 +52,9 @@ pub enum DoubtKind {
     /// show.
     Server,
     /// Two counts of the same quantity differ, although they should be equal.
-    Accounts,
+    CountMismatch,
     /// The compared builds or runs differ in more than the change that is tested.
-    Unlike,
+    SidesDiffer,
 }
 
 impl DoubtKind {
@@ -63,9 +63,9 @@ impl DoubtKind {
         DoubtKind::Noted,
         DoubtKind::Generator,
         DoubtKind::Unsent,
-        DoubtKind::Others,
+        DoubtKind::Interference,
         DoubtKind::Void,
-        DoubtKind::SetAside,
+        DoubtKind::IgnoredLoads,
         DoubtKind::Ended,
         DoubtKind::CutOff,
         DoubtKind::Unmeasured,
@@ -75,13 +75,13 @@ impl DoubtKind {
         DoubtKind::Contradicted,
         DoubtKind::Spread,
         DoubtKind::Rough,
-        DoubtKind::Beyond,
-        DoubtKind::Nothing,
+        DoubtKind::OutsideTriedLoads,
+        DoubtKind::NoSuccess,
         DoubtKind::SloImpossible,
         DoubtKind::Unproven,
         DoubtKind::Server,
-        DoubtKind::Accounts,
-        DoubtKind::Unlike,
+        DoubtKind::CountMismatch,
+        DoubtKind::SidesDiffer,
     ];
 
     /// Returns whether a doubt of this kind is a short remark next to its figure. All other doubts
@@ -222,10 +222,10 @@ mod tests {
         assert!(DoubtKind::ALL.iter().all(|kind| doubts.has(*kind)), "no kind is missing from the list");
         assert!(Doubts::default().is_empty() && !Doubts::default().has(DoubtKind::Noted));
         let mut joined = Doubts::from_warnings(&["slow".into()]);
-        for (kind, text) in [(DoubtKind::Others, "stolen"), (DoubtKind::Others, "again")] {
+        for (kind, text) in [(DoubtKind::Interference, "stolen"), (DoubtKind::Interference, "again")] {
             joined.add_or_append_text(Doubt { kind, text: text.into() });
         }
-        let texts: Vec<Sentence> = joined.texts(|kind| kind == DoubtKind::Others).cloned().collect();
+        let texts: Vec<Sentence> = joined.texts(|kind| kind == DoubtKind::Interference).cloned().collect();
         assert_eq!(texts, said(&["stolen; again"]));
         let again: Doubts = doubts.clone().into_iter().collect();
         assert_eq!(again, doubts);

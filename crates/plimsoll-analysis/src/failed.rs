@@ -7,7 +7,7 @@ use plimsoll_model::{CallFault, FailedResponse, LoadPurpose, LoadTag, RequestFai
 
 /// The failed responses of one kind.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FailedKind {
+pub struct FailedResponseGroup {
     /// The first failed response of this kind.
     pub first: FailedResponse,
     /// When the first response of this kind arrived, in ns since the start of the first load.
@@ -20,14 +20,14 @@ pub struct FailedKind {
     pub route: Option<String>,
 }
 
-impl FailedKind {
+impl FailedResponseGroup {
     /// Returns the kinds of failed responses of one load, sorted by kind.
-    pub fn failures_of_run(run: &Run) -> Vec<FailedKind> {
+    pub fn failures_of_run(run: &Run) -> Vec<FailedResponseGroup> {
         collect_failed_kinds([(LoadTag::for_purpose(LoadPurpose::Run), 0, run)].into_iter())
     }
 
     /// Returns the kinds of failed responses of several loads, sorted by kind.
-    pub fn failures_of_trials<'a>(trials: impl Iterator<Item = &'a Trial> + Clone) -> Vec<FailedKind> {
+    pub fn failures_of_trials<'a>(trials: impl Iterator<Item = &'a Trial> + Clone) -> Vec<FailedResponseGroup> {
         let began_ns = trials.clone().map(|trial| trial.start_ns).min().unwrap_or(0);
         collect_failed_kinds(trials.map(|trial| (trial.tag, trial.start_ns - began_ns, &trial.run)))
     }
@@ -35,15 +35,15 @@ impl FailedKind {
 
 /// Collects the kinds of failed responses of several loads. Each item contains the tag of a load,
 /// the start of the load in ns, and its run.
-fn collect_failed_kinds<'a>(loads: impl Iterator<Item = (LoadTag, u64, &'a Run)>) -> Vec<FailedKind> {
-    let mut kinds: Vec<FailedKind> = Vec::new();
+fn collect_failed_kinds<'a>(loads: impl Iterator<Item = (LoadTag, u64, &'a Run)>) -> Vec<FailedResponseGroup> {
+    let mut kinds: Vec<FailedResponseGroup> = Vec::new();
     for (tag, start_ns, run) in loads {
         for answer in &run.failed_answers {
             let (at_ns, requests) = (start_ns.saturating_add(answer.at_ns), count_failed_requests(run, answer));
             let routes = &run.plan.traffic.routes;
             let route = answer.miss.filter(|_| routes.len() > 1).and_then(|it| routes.get(usize::from(it.route)));
             let route = route.map(|route| route.label.clone());
-            let kind = FailedKind { first: answer.clone(), at_ns, tag, requests, route };
+            let kind = FailedResponseGroup { first: answer.clone(), at_ns, tag, requests, route };
             match kinds.binary_search_by_key(&answer.kind(), |kind| kind.first.kind()) {
                 Err(place) => kinds.insert(place, kind),
                 Ok(place) => {
@@ -87,7 +87,7 @@ fn count_failed_requests(run: &Run, answer: &FailedResponse) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::failed_answer::MissedCheck;
+    use plimsoll_model::failed_response::MissedCheck;
     use plimsoll_model::{Interval, LoadCurve, LoadShape, Plan, RedactionLevel};
 
     fn trial_with_failures(start_ns: u64, answers: &[(u16, u64, u64)]) -> Trial {
@@ -134,7 +134,7 @@ mod tests {
             interval.routes.figures_mut(route).ledger.failed[failure as usize] = requests;
         }
         run.intervals.insert(0, interval);
-        let kinds = FailedKind::failures_of_run(&run);
+        let kinds = FailedResponseGroup::failures_of_run(&run);
         let told: Vec<(Option<&str>, u64)> = kinds.iter().map(|kind| (kind.route.as_deref(), kind.requests)).collect();
         let first = run.plan.traffic.routes[0].label.as_str();
         assert_eq!(told, [(Some(first), 2), (Some("order"), 3), (Some("order"), 4)]);
@@ -147,13 +147,13 @@ mod tests {
             trial_with_failures(100, &[(503, 50, 2), (504, 1, 0)]),
             trial_with_failures(110, &[(0, 5, 4), (503, 5, 30)]),
         ];
-        let kinds = FailedKind::failures_of_trials(trials.iter());
+        let kinds = FailedResponseGroup::failures_of_trials(trials.iter());
         let told: Vec<(u16, u64, u64, &str)> = kinds
             .iter()
             .map(|kind| (kind.first.status, kind.at_ns, kind.requests, kind.first.status_line.as_str()))
             .collect();
         assert_eq!(told, [(0, 15, 4, "HTTP/1.1 110"), (503, 15, 32, "HTTP/1.1 110")]);
-        let own = FailedKind::failures_of_run(&trials[0].run);
+        let own = FailedResponseGroup::failures_of_run(&trials[0].run);
         assert_eq!((own.len(), own[0].at_ns, own[0].requests), (1, 50, 2));
     }
 }

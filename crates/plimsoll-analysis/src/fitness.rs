@@ -9,7 +9,7 @@
 //! (`plimsoll-report`).
 
 use crate::format;
-use crate::interference::{BURST_CORES, OTHER_PROCESSES_CORES_MAX, STEAL_MAX};
+use crate::interference::{BURST_CORES_MAX, OTHER_PROCESSES_CORES_MAX, STEAL_SHARE_MAX};
 use plimsoll_model::machine_facts::{InterferenceSample, MachineFacts, MissingProbe, SamplingAccess, SelfMeasurement};
 use plimsoll_model::units::MS;
 
@@ -22,33 +22,33 @@ pub const BENCHMARK_CPU_US: f64 = 9.06;
 
 /// Largest stolen share of the CPU time of a fit machine. Above this share the machine is limited:
 /// loads are less exact.
-const STEAL_LIMITED_SHARE: f64 = 0.01;
+const STEAL_SHARE_FIT_MAX: f64 = 0.01;
 /// Smallest limit of open files of a fit machine. Below this limit the machine is limited: the
 /// users of a usual sweep need more files.
 const OPEN_FILES_FIT_MIN: u64 = 4096;
 /// Smallest limit of open files of a limited machine. Below this limit the machine is unfit: the
 /// loads of a search need more files.
-const FILES_MIN: u64 = 512;
+const OPEN_FILES_MIN: u64 = 512;
 /// Smallest number of local ports of a fit machine. With fewer ports the machine is limited: soon
 /// all ports would be in TIME-WAIT.
 const LOCAL_PORTS_FIT_MIN: u64 = 16_000;
 /// Shortest accept queue of a fit machine. A machine with a shorter queue is limited: the queue
 /// drops connections if many are opened at one time.
-const ACCEPT_QUEUE_SHORT: u64 = 1024;
+const ACCEPT_QUEUE_FIT_MIN: u64 = 1024;
 /// Smallest available memory of a fit machine, in bytes. With less memory the machine is limited.
-const MEMORY_LIMITED_BYTES: u64 = 1 << 30;
+const MEMORY_BYTES_FIT_MIN: u64 = 1 << 30;
 /// Smallest available memory of a limited machine, in bytes. With less memory the machine is unfit.
-const MEMORY_UNFIT_BYTES: u64 = 256 << 20;
+const MEMORY_BYTES_MIN: u64 = 256 << 20;
 /// Longest lag p99 of a fit machine, in ns (lag: time from a request's scheduled start to its real
 /// start). With a longer lag the machine is limited: plimsoll sends the requests of an open loop
 /// late. For measured loads, `summary::lag_allowed_ns` gives the largest allowed lag.
-pub const LAG_LIMITED_NS: u64 = MS;
+pub const LAG_NS_FIT_MAX: u64 = MS;
 /// Longest lag p99 of a limited machine, in ns. With a longer lag the machine is unfit: the lag
 /// distorts even a response time p99 of 100 ms too much.
 const LAG_MAX_NS: u64 = 10 * MS;
 /// Lowest rate of plimsoll on a fit machine, 1/s. With a lower rate the machine is limited, because
 /// most servers reach a higher rate.
-const RATE_LOW_RPS: f64 = 10_000.0;
+const RATE_RPS_FIT_MIN: f64 = 10_000.0;
 
 /// How fit a machine is in one respect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -182,12 +182,12 @@ fn check_interference(sample: Option<&InterferenceSample>) -> Vec<FitnessCheck> 
         )];
     };
     let steal = match sample.steal_share {
-        share if share > STEAL_MAX => Fitness::Unfit,
-        share if share > STEAL_LIMITED_SHARE => Fitness::Limited,
+        share if share > STEAL_SHARE_MAX => Fitness::Unfit,
+        share if share > STEAL_SHARE_FIT_MAX => Fitness::Limited,
         _ => Fitness::Fit,
     };
     let busy = match sample.cores {
-        cores if cores > BURST_CORES => Fitness::Unfit,
+        cores if cores > BURST_CORES_MAX => Fitness::Unfit,
         cores if cores > OTHER_PROCESSES_CORES_MAX => Fitness::Limited,
         _ => Fitness::Fit,
     };
@@ -220,7 +220,7 @@ fn check_open_files(facts: &MachineFacts) -> FitnessCheck {
     let each = if facts.has_own_file_tables { "a thread" } else { "for all threads" };
     let found = format!("{} {each}", format::count(facts.files_max));
     let fitness = match facts.files_max {
-        files if files < FILES_MIN => Fitness::Unfit,
+        files if files < OPEN_FILES_MIN => Fitness::Unfit,
         files if files < OPEN_FILES_FIT_MIN => Fitness::Limited,
         _ => Fitness::Fit,
     };
@@ -245,7 +245,7 @@ fn check_accept_queue(facts: &MachineFacts) -> FitnessCheck {
     let found = format!("{} connections", format::count(facts.accept_queue_max));
     match facts.accept_queue_max {
         0 => create_check("accept queue", Fitness::Fit, "not known", None),
-        queue if queue < ACCEPT_QUEUE_SHORT => {
+        queue if queue < ACCEPT_QUEUE_FIT_MIN => {
             create_check("accept queue", Fitness::Limited, found, Some("sudo sysctl -w net.core.somaxconn=4096"))
         }
         _ => create_check("accept queue", Fitness::Fit, found, None),
@@ -260,8 +260,8 @@ fn check_memory(facts: &MachineFacts) -> FitnessCheck {
     let found = format!("{} available", format::bytes(available as f64));
     let fitness = match available {
         0 => return create_check("memory", Fitness::Fit, "not known", None),
-        bytes if bytes < MEMORY_UNFIT_BYTES => Fitness::Unfit,
-        bytes if bytes < MEMORY_LIMITED_BYTES => Fitness::Limited,
+        bytes if bytes < MEMORY_BYTES_MIN => Fitness::Unfit,
+        bytes if bytes < MEMORY_BYTES_FIT_MIN => Fitness::Limited,
         _ => Fitness::Fit,
     };
     let remedy = "Stop other programs, or raise the container's memory limit: 50 000 connections use 400 MB";
@@ -338,13 +338,13 @@ fn check_self_measurement(measured: &SelfMeasurement) -> FitnessCheck {
         return create_check(name, Fitness::Limited, format!("disturbed: {disturbed}"), Some(remedy));
     }
     match (measured.lag_p99_ns, measured.highest_rps) {
-        (lag_ns, _) if lag_ns > LAG_LIMITED_NS => create_check(
+        (lag_ns, _) if lag_ns > LAG_NS_FIT_MAX => create_check(
             name,
             if lag_ns > LAG_MAX_NS { Fitness::Unfit } else { Fitness::Limited },
             format!("plimsoll sends requests late at {rate}/s: lag p99 {lag}"),
             Some("Stop other processes, or use a machine with more or faster cores"),
         ),
-        (_, highest) if highest < RATE_LOW_RPS => create_check(
+        (_, highest) if highest < RATE_RPS_FIT_MIN => create_check(
             name,
             Fitness::Limited,
             format!(

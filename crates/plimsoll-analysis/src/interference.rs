@@ -38,17 +38,17 @@ pub const OTHER_PROCESSES_CORES_MAX: f64 = 0.15;
 /// the server and plimsoll.
 pub const OTHER_PROCESSES_SHARE_MAX: f64 = 0.05;
 /// Other processes affect a load if at least this share of all cores is in use.
-pub const BUSY_SHARE: f64 = 0.75;
+pub const BUSY_CORES_SHARE_MIN: f64 = 0.75;
 /// Other processes affect a load if threads of the server and plimsoll wait for cores during more
 /// than this share of their wanted CPU time.
-pub const WAIT_SHARE: f64 = 0.1;
+pub const CORE_WAIT_SHARE_MAX: f64 = 0.1;
 /// Number of cores that other processes may use for half a second without disturbing a load. A
 /// larger limit applies if twice the share [`OTHER_PROCESSES_SHARE_MAX`] of the cores that the
 /// server and plimsoll use exceeds this number.
-pub const BURST_CORES: f64 = 0.4;
+pub const BURST_CORES_MAX: f64 = 0.4;
 /// Share of the wanted CPU time that the host of a virtual machine may take without disturbing a
 /// load.
-pub const STEAL_MAX: f64 = 0.05;
+pub const STEAL_SHARE_MAX: f64 = 0.05;
 /// Stolen time below this value, in ns, is ignored, because the kernel counts stolen time in
 /// hundredths of a second.
 const STEAL_NS_MIN: f64 = 30.0 * MS as f64;
@@ -229,14 +229,14 @@ impl Interference {
                     machine.counter_change_between(table::SERVER_RUN_QUEUE_WAIT.name, start_ns, end_ns);
                 let we_waited_ns = machine.own_processes_change(table::CLIENT_RUN_QUEUE_WAIT.name, start_ns, end_ns);
                 let waited_ns = server_waited_ns.unwrap_or(0.0) + we_waited_ns.unwrap_or(0.0);
-                let waited = waited_ns > WAIT_SHARE * (waited_ns + known_ns);
-                let felt = waited || whole.busy_ns >= BUSY_SHARE * cores * span_ns;
+                let waited = waited_ns > CORE_WAIT_SHARE_MAX * (waited_ns + known_ns);
+                let felt = waited || whole.busy_ns >= BUSY_CORES_SHARE_MIN * cores * span_ns;
                 if felt && used > OTHER_PROCESSES_CORES_MAX.max(OTHER_PROCESSES_SHARE_MAX * known_ns / span_ns) {
                     reasons.push(format!("other processes used {used:.1} of {cores:.0} cores"));
                 } else if let Some((burst, seconds)) = find_cpu_burst(
                     &accounts,
                     cores,
-                    BURST_CORES.max(2.0 * OTHER_PROCESSES_SHARE_MAX * known_ns / span_ns),
+                    BURST_CORES_MAX.max(2.0 * OTHER_PROCESSES_SHARE_MAX * known_ns / span_ns),
                 ) {
                     reasons.push(format!("other processes used {burst:.1} of {cores:.0} cores for {seconds:.1} s"));
                 }
@@ -248,7 +248,7 @@ impl Interference {
                 ))
             }
         }
-        if steal_share > STEAL_MAX && whole.stolen_ns >= STEAL_NS_MIN {
+        if steal_share > STEAL_SHARE_MAX && whole.stolen_ns >= STEAL_NS_MIN {
             reasons.push(format!(
                 "the host of this machine took {steal_percent:.0} % of its CPU time (steal)",
                 steal_percent = steal_share * 100.0
@@ -296,10 +296,10 @@ impl Interference {
         let taken = mean(disturbed, |load| load.steal_share).unwrap_or(0.0);
         let cores = disturbed.iter().map(|load| load.machine_cores).fold(0.0, f64::max);
         let mut reasons = Vec::new();
-        if used > OTHER_PROCESSES_CORES_MAX || taken <= STEAL_MAX {
+        if used > OTHER_PROCESSES_CORES_MAX || taken <= STEAL_SHARE_MAX {
             reasons.push(format!("other processes used {used:.1} of {cores:.0} cores"));
         }
-        if taken > STEAL_MAX {
+        if taken > STEAL_SHARE_MAX {
             reasons.push(format!(
                 "the host of this machine took {steal_percent:.0} % of its CPU time (steal)",
                 steal_percent = taken * 100.0
@@ -313,7 +313,7 @@ impl Interference {
     pub fn doubt(&self) -> Option<Doubt> {
         let reason = self.reason.as_deref().filter(|_| self.disturbed)?;
         let text = format!("the machine was disturbed: {reason}; the server's real capacity may be higher");
-        Some(Doubt { kind: DoubtKind::Others, text: text.into() })
+        Some(Doubt { kind: DoubtKind::Interference, text: text.into() })
     }
 }
 
@@ -363,7 +363,7 @@ fn find_cpu_burst(accounts: &[MachineCpuTimes], cores: f64, used_max: f64) -> Op
         let start = theirs[from];
         let length_ns = (end.0 - start.0) as f64;
         let (used, busy) = ((end.1 - start.1) / length_ns, (end.2 - start.2) / length_ns);
-        if used > used_max && busy >= BUSY_SHARE * cores && worst.is_none_or(|worst| used > worst.0) {
+        if used > used_max && busy >= BUSY_CORES_SHARE_MIN * cores && worst.is_none_or(|worst| used > worst.0) {
             worst = Some((used, length_ns / 1e9));
         }
     }

@@ -138,7 +138,7 @@ pub struct Evidence {
     pub bad_to_allowed_ratio: f64,
     /// Number of bad requests (failed or too slow) for the bound of the SLO that `excess`
     /// describes.
-    pub bad: u64,
+    pub bad_requests: u64,
     /// The latency limit, in ns, of the bound that `excess` describes: a slower response is bad.
     /// `None` if only failures are bad, if the bound applies to one named request, or if it limits
     /// another time than the response time.
@@ -155,7 +155,7 @@ pub struct Evidence {
     /// acknowledgement, in each quarter of the judged window.
     pub ack_delayed: [f64; 4],
     /// Growth of the backlog (see the head of this file) as a share of the arrivals.
-    pub growth: f64,
+    pub backlog_growth_share: f64,
     /// Requests in flight at the end of the judged window.
     pub backlog_end: u64,
     /// The capacity of the server: successes a second while the server was saturated. The server is
@@ -187,7 +187,7 @@ pub struct Evidence {
     pub bounds: Vec<BoundEvidence>,
     /// Growth of the backlog from the second to the last quarter of the judged window, in requests.
     /// The backlog contains unsent requests.
-    pub growth_requests: f64,
+    pub backlog_growth_requests: f64,
     /// The completions of the server while its queue was never empty; only for a closed trial.
     pub saturation: Option<Saturation>,
 }
@@ -324,8 +324,8 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
                 .unwrap_or_default(),
             failed_before_window: rejected_before,
             littles_law_gap: littles_law_gap(run),
-            service_mean_ns: summary.whole.service.mean_ns,
-            generator_limited: summary.generator.limited,
+            service_mean_ns: summary.routes_sum.service.mean_ns,
+            generator_limited: summary.generator.is_limit,
             work_share: summary.generator.work_share,
             ..Evidence::default()
         },
@@ -349,7 +349,7 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
             (outcome.verdict, outcome.reason) = (verdict, reason.into());
         }
         OfferedLoad::Users(_) => {
-            if summary.generator.limited {
+            if summary.generator.is_limit {
                 outcome.verdict = Verdict::Void;
                 outcome.reason = summary.generator.reason.clone().unwrap_or_default();
             }
@@ -366,7 +366,7 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
                 outcome.evidence.saturation = closed_trial_saturation(
                     &series[..inside],
                     window.tick_ns,
-                    summary.whole.service.mean_ns,
+                    summary.routes_sum.service.mean_ns,
                     piece_ns,
                     summary.requests_per_session,
                 );
@@ -468,14 +468,18 @@ fn judge_open_trial(
         }
     }
     let (excess, bad, bound_ns, sentence) = worst.unwrap_or_default();
-    (evidence.bad_to_allowed_ratio, evidence.bad, evidence.bad_bound_ns) = (excess, bad, bound_ns);
+    (evidence.bad_to_allowed_ratio, evidence.bad_requests, evidence.bad_bound_ns) = (excess, bad, bound_ns);
     let counted = |(at, allowance): (usize, &crate::slo::BadRequestAllowance)| {
         let route_ledger = watch.ledger_of_bound(at, ledger);
         BoundEvidence {
             bound_ns: allowance.request_bound_ns(),
-            share: allowance.share,
+            allowed_share: allowance.share,
             scheduled: route_ledger.scheduled,
-            bad: if whole { watch.ended_bad_requests(at) + route_ledger.in_flight } else { watch.bound_violations(at) },
+            bad_requests: if whole {
+                watch.ended_bad_requests(at) + route_ledger.in_flight
+            } else {
+                watch.bound_violations(at)
+            },
             bunch_size: watch.bad_requests_per_observation(at),
         }
     };
@@ -501,11 +505,11 @@ fn judge_open_trial(
     };
     let unsent: f64 = series.iter().enumerate().map(|(at, tick)| weight(at) * tick.unsent as f64).sum();
     let growth = (last - last_held) - (second - second_held) + unsent;
-    evidence.growth = if arrivals > 0.0 { growth / arrivals } else { 0.0 };
-    evidence.growth_requests = growth;
+    evidence.backlog_growth_share = if arrivals > 0.0 { growth / arrivals } else { 0.0 };
+    evidence.backlog_growth_requests = growth;
     let grows = growth > BACKLOG_GROWTH_SHARE_MAX * arrivals && growth > guard;
 
-    let falling_behind = evidence.growth > BACKLOG_GROWTH_SHARE_MAX;
+    let falling_behind = evidence.backlog_growth_share > BACKLOG_GROWTH_SHARE_MAX;
     evidence.rejecting = rejected_requests(ledger) > 0 && !bounds_hold && !falling_behind;
     if (grows || certain.is_some() || !bounds_hold)
         && (falling_behind || evidence.rejecting)
@@ -516,9 +520,9 @@ fn judge_open_trial(
 
     let generator = &summary.generator;
     let silent_ns = longest_breaking_stall_ns(&evidence.stalls, watch, window);
-    (outcome.verdict, outcome.reason) = if let Some(ns) = silent_ns.filter(|_| generator.limited) {
+    (outcome.verdict, outcome.reason) = if let Some(ns) = silent_ns.filter(|_| generator.is_limit) {
         (Verdict::Fail, format!("no response arrived for {time}", time = format::duration(ns as f64)).into())
-    } else if generator.limited {
+    } else if generator.is_limit {
         (Verdict::Void, generator.reason.clone().unwrap_or_default())
     } else if let Some(reason) = certain {
         // The reason why requests were not sent is more informative than the number of unsent
@@ -534,7 +538,7 @@ fn judge_open_trial(
             Verdict::Fail,
             format!(
                 "the server's backlog grew by {share} of the scheduled requests",
-                share = format::short_percent(evidence.growth)
+                share = format::short_percent(evidence.backlog_growth_share)
             )
             .into(),
         )

@@ -64,8 +64,8 @@ impl Level {
             Level {
                 load,
                 rps: summary.throughput_rps,
-                mean_ns: summary.whole.response.mean_ns,
-                p99_ns: summary.whole.response.quantiles.p99.time_ns().map(|ns| ns as f64),
+                mean_ns: summary.routes_sum.response.mean_ns,
+                p99_ns: summary.routes_sum.response.quantiles.p99.time_ns().map(|ns| ns as f64),
                 success_rate: summary.success_rate,
                 spread: goodput_variation(run),
             },
@@ -402,7 +402,7 @@ mod tests {
         assert_eq!(load.visit_rates_rps(), [150.0, 400.0, 600.0]);
         let summary = load.summary();
         assert_eq!((summary.throughput_rps, summary.duration_ns), (350.0, 600 * MS));
-        assert_eq!((summary.whole.ledger.scheduled, summary.load.bytes_in), (60, 28));
+        assert_eq!((summary.routes_sum.ledger.scheduled, summary.load.bytes_in), (60, 28));
         assert!(summary.in_flight_mean.is_some_and(|mean| (mean - 4.0).abs() < 1e-9), "{:?}", summary.in_flight_mean);
         assert_eq!(load.run.window_ns, (600 * MS, 1_200 * MS));
         assert!(MeasuredLoad::from_visits(Vec::new()).is_none());

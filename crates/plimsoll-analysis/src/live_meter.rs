@@ -45,7 +45,7 @@ pub struct LiveMeter {
 
 impl LiveMeter {
     /// Starts the figures of a new load. After this call, [`LiveFigures`] covers only the new load.
-    pub fn next_load(&mut self) {
+    pub fn start_load(&mut self) {
         self.recent.clear();
         self.bad = 0;
     }
@@ -136,7 +136,7 @@ mod tests {
         let rates = meter.throughput_intervals_rps();
         assert!((100..THROUGHPUT_INTERVALS_MAX).contains(&rates.len()), "{}", rates.len());
         assert_eq!((rates[0], rates[rates.len() - 1]), (100.0, 200.0));
-        meter.next_load();
+        meter.start_load();
         meter.push(&interval_with_successes(0, 5), false);
         assert!(!now.has_just_begun);
         assert_eq!(meter.last_second_figures().map(|now| (now.rps, now.has_just_begun)), Some((50.0, true)));

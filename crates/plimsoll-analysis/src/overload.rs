@@ -40,7 +40,7 @@ pub struct OverloadStep {
     /// Successful responses within the latency bound of the SLO, 1/s.
     pub goodput_rps: f64,
     /// Successful responses of any response time, 1/s.
-    pub answered_rps: f64,
+    pub succeeded_rps: f64,
     /// Goodput as a share of the load line, or of the offered rate if a step at or below the load
     /// line offers less. A step without offered requests has the share 0.
     pub goodput_share: f64,
@@ -57,7 +57,7 @@ pub struct UnsuccessfulCounts {
     pub overload_status: u64,
     /// Responses that count as failures for a reason other than overload: because of their status,
     /// or because an expectation about the response was not met.
-    pub status: u64,
+    pub other_status: u64,
     /// Requests that got no complete response before their timeout.
     pub timeout: u64,
     /// Requests whose connection was refused, reset, closed, or broke the protocol.
@@ -66,7 +66,7 @@ pub struct UnsuccessfulCounts {
     pub unsent: u64,
     /// Median time until the client received a failure other than a timeout, ns; `None` without
     /// such failures.
-    pub after_p50_ns: Option<u64>,
+    pub failure_time_p50_ns: Option<u64>,
 }
 
 /// The behaviour of a server above its load line.
@@ -193,7 +193,7 @@ impl OverloadResult {
         let least = steps.iter().filter(|step| step.factor > 1.0).map(|step| step.goodput_share).reduce(f64::min);
         // If no step had a successful response, `line_rps` was no load line of this server, so
         // there is no verdict.
-        let serves = steps.iter().any(|step| step.answered_rps > 0.0);
+        let serves = steps.iter().any(|step| step.succeeded_rps > 0.0);
         let verdict = least.filter(|_| back.is_some() && serves).map(|least| match recovery_s {
             None if !settles => OverloadVerdict::Metastable,
             Some(_) if least >= SHEDS_SHARE_MIN => OverloadVerdict::Sheds,
@@ -291,19 +291,19 @@ impl<'a> RunTimeline<'a> {
             let of_calls = !whole.grpc_statuses.is_empty();
             let ends = ends.map(|(end, times)| (end.is_refusal(), times));
             for (is_too_much, times) in unwanted.filter(|_| !of_calls).chain(ends) {
-                *(if is_too_much { &mut refused.overload_status } else { &mut refused.status }) += times;
+                *(if is_too_much { &mut refused.overload_status } else { &mut refused.other_status }) += times;
             }
             let of = |kind: RequestFailure| whole.ledger.failed[kind as usize];
             let timeouts = of(RequestFailure::Timeout);
             refused.timeout += timeouts;
             let unexpected = of(RequestFailure::Expectation) + of(RequestFailure::Capture);
-            refused.status += unexpected;
+            refused.other_status += unexpected;
             let answered = of(RequestFailure::Status) + unexpected;
             refused.connection += whole.ledger.failed_total().saturating_sub(timeouts + answered);
             refused.unsent += whole.ledger.unsent;
             failed.merge_sparse(&whole.failed);
         }
-        refused.after_p50_ns = (failed.count() > 0).then(|| failed.quantile_ns(0.5));
+        refused.failure_time_p50_ns = (failed.count() > 0).then(|| failed.quantile_ns(0.5));
         let (goodput_rps, offered_rps) = (in_time as f64 / seconds, scheduled as f64 / seconds);
         // Above the load line, goodput is compared with the load line even if the generator offered
         // less. Otherwise a low offered rate would hide lost goodput.
@@ -315,7 +315,7 @@ impl<'a> RunTimeline<'a> {
             offered_rps,
             retries_rps: self.retried.then_some(came_again as f64 / seconds),
             goodput_rps,
-            answered_rps: succeeded as f64 / seconds,
+            succeeded_rps: succeeded as f64 / seconds,
             goodput_share: if possible_rps > 0.0 { goodput_rps / possible_rps } else { 0.0 },
             accepted_p99_ns: (succeeded > 0).then(|| accepted.quantile_ns(0.99 * share_accepted)),
             unsuccessful: refused,
@@ -473,10 +473,10 @@ mod tests {
         let third = &shed.steps[4];
         assert_eq!((third.offered_rps, third.goodput_rps, third.goodput_share), (300.0, 100.0, 1.0));
         assert_eq!(
-            (third.unsuccessful.overload_status, third.unsuccessful.status, third.unsuccessful.unsent),
+            (third.unsuccessful.overload_status, third.unsuccessful.other_status, third.unsuccessful.unsent),
             (400, 0, 0)
         );
-        assert!(third.unsuccessful.after_p50_ns.is_some_and(|ns| ns < 3 * MS), "{third:?}");
+        assert!(third.unsuccessful.failure_time_p50_ns.is_some_and(|ns| ns < 3 * MS), "{third:?}");
         assert_eq!(shed.seconds[9], OverloadSecond { offered: 300, in_time: 100 });
     }
 
@@ -514,7 +514,7 @@ mod tests {
             }
         }
         let found = OverloadResult::from_run(&called, 100.0, Some(500 * MS), false);
-        assert_eq!((found.steps[4].unsuccessful.overload_status, found.steps[4].unsuccessful.status), (300, 100));
+        assert_eq!((found.steps[4].unsuccessful.overload_status, found.steps[4].unsuccessful.other_status), (300, 100));
         assert_eq!(found.verdict, Some(OverloadVerdict::Sheds));
     }
 
@@ -561,7 +561,7 @@ mod tests {
                 false,
             );
             let third = &found.steps[4];
-            assert_eq!((third.goodput_rps, third.answered_rps, third.goodput_share), (100.0, 100.0, 1.0), "{third:?}");
+            assert_eq!((third.goodput_rps, third.succeeded_rps, third.goodput_share), (100.0, 100.0, 1.0), "{third:?}");
             assert!(third.accepted_p99_ns.is_some_and(|ns| ns < 21 * MS), "{third:?}");
             assert_eq!((third.unsuccessful.timeout, found.verdict), (400, Some(OverloadVerdict::Sheds)));
         }
@@ -574,7 +574,7 @@ mod tests {
         for run in [with_timeouts(refused.clone(), 30_000 * MS), refused] {
             let found = OverloadResult::from_run(&run, 100.0, None, false);
             assert_eq!((found.steps.len(), found.verdict), (STEP_RATE_FACTORS.len(), None));
-            assert_eq!((found.steps[4].answered_rps, found.steps[4].accepted_p99_ns), (0.0, None));
+            assert_eq!((found.steps[4].succeeded_rps, found.steps[4].accepted_p99_ns), (0.0, None));
         }
     }
 

@@ -15,7 +15,7 @@ pub struct ServerView<'a> {
     /// memory is not known.
     pub usage: Result<ServerUse, String>,
     /// The loads from which `usage` comes, in words; `None` if the experiment had one load.
-    pub from: Option<String>,
+    pub source: Option<String>,
     /// All loads during which the server was watched.
     pub runs: Vec<&'a Run>,
 }
@@ -38,7 +38,7 @@ pub struct SeriesReadings<'a> {
 impl<'a> ServerView<'a> {
     /// Creates the view of one load.
     pub fn from_run(run: &'a Run) -> ServerView<'a> {
-        ServerView { usage: ServerUse::from_run(run), from: None, runs: vec![run] }
+        ServerView { usage: ServerUse::from_run(run), source: None, runs: vec![run] }
     }
 
     /// Returns whether the probes recorded any reading.

@@ -10,7 +10,7 @@ use crate::condition::{
     Condition, ConditionError, Metric, Op, Statistic, duration_in_condition_syntax, measure_prefix,
     share_in_condition_syntax,
 };
-use crate::named;
+use crate::request_names;
 use plimsoll_model::{RouteRecord, TimeMeasure};
 use std::fmt;
 use std::str::FromStr;
@@ -107,7 +107,7 @@ impl Slo {
     /// minimum success rate is 99.9 %.
     pub fn parse(text: &str) -> Result<Slo, SloError> {
         let mut slo = Slo { success_min: 0.999, latency: Vec::new(), by_route: Vec::new() };
-        for part in named::split_conditions(text) {
+        for part in request_names::split_conditions(text) {
             let condition = Condition::parse(part)?;
             let upper = matches!(condition.op, Op::Below | Op::AtMost);
             let latency = |measure, quantile| LatencyBound { measure, quantile, bound_ns: condition.value as u64 };
@@ -173,7 +173,7 @@ impl Slo {
     /// # Errors
     /// A sentence with the names of the existing routes.
     pub fn check_routes(&self, routes: &[RouteRecord]) -> Result<(), String> {
-        named::check_names(self.by_route.iter().map(|promise| promise.route.as_str()), routes)
+        request_names::check_names(self.by_route.iter().map(|promise| promise.route.as_str()), routes)
     }
 
     /// Returns the limits of all latency bounds on times of requests (not on times of connections),
@@ -228,7 +228,7 @@ impl fmt::Display for Slo {
         };
         bounds("", &self.latency, f)?;
         for RouteSlo { route, success_min, latency } in &self.by_route {
-            let of = format!("{}.", named::quote_name_if_needed(route));
+            let of = format!("{}.", request_names::quote_name_if_needed(route));
             if let Some(least) = success_min {
                 write!(f, ", {of}success>={}", share_in_condition_syntax(*least))?;
             }

@@ -3,7 +3,7 @@
 //! Not here: the report of the figures, and any judgement.
 
 use crate::doubts::{DoubtKind, Doubts};
-use crate::failed::FailedKind;
+use crate::failed::FailedResponseGroup;
 use crate::fleet;
 use crate::format;
 use crate::interference::Interference;
@@ -116,7 +116,7 @@ pub(crate) fn summarize_latencies(sums: &mut RouteFigures<Histogram>) -> RouteFi
 
 /// The work of the generator, and whether the generator was the limit.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Generator {
+pub struct GeneratorFigures {
     /// CPU time of all worker threads in seconds, including spinning.
     pub cpu_s: f64,
     /// Share of the measured window that the busiest worker spent working, 0..=1.
@@ -128,14 +128,14 @@ pub struct Generator {
     /// Share of the scheduled requests that were sent, 0..=1.
     pub sent_share: f64,
     /// Whether the generator, not the server, set the limit.
-    pub limited: bool,
+    pub is_limit: bool,
     /// Why the generator was the limit. If the generator was not the limit, the field says why
     /// requests were not sent. `None` if the generator was not the limit and sent enough of the
     /// requests.
     pub reason: Option<Sentence>,
     /// For a closed load, a sentence about the part of the response times that the generator
     /// caused. `None` if the generator's part of the response times is small.
-    pub own_wait: Option<Sentence>,
+    pub wait_sentence: Option<Sentence>,
 }
 
 /// All figures of one run (one load).
@@ -161,18 +161,18 @@ pub struct Summary {
     /// The totals of the load. A gauge has no total, so its maximum takes the place of a total.
     pub load: LoadFigures<Latency>,
     /// The totals over all routes.
-    pub whole: RouteFigures<Latency>,
+    pub routes_sum: RouteFigures<Latency>,
     /// The target's IP addresses. Address numbers elsewhere in the figures are indices into this
     /// list.
     addresses: Vec<String>,
     /// The figures of the load generator itself.
-    pub generator: Generator,
+    pub generator: GeneratorFigures,
     /// The CPU used by other processes during the run, and whether this CPU use disturbed the run.
     pub interference: Interference,
     /// How the run ended; `None` means that the recording was cut off.
     pub ending: Option<LoadEnd>,
     /// The kinds of failed responses, each with its first response and its number of requests.
-    pub failed_answers: Vec<FailedKind>,
+    pub failed_answers: Vec<FailedResponseGroup>,
     /// The figures of each stage; empty for a load without stages.
     pub stages: Vec<StageFigures>,
     /// The reasons to doubt the figures of this run.
@@ -203,21 +203,21 @@ impl Summary {
         let seconds = run.duration_ns() as f64 / 1e9;
         let sent = ledger.scheduled.saturating_sub(ledger.unsent);
         let sessions = load.sessions_started;
-        let mut generator = Generator {
+        let mut generator = GeneratorFigures {
             cpu_s: load.workers.iter().map(|w| w.cpu_ns).sum::<u64>() as f64 / 1e9,
             work_share: busiest_worker_share(run),
             lag: load.lag,
             read_wait: load.read_wait,
             sent_share: if ledger.scheduled == 0 { 1.0 } else { sent as f64 / ledger.scheduled as f64 },
-            limited: false,
+            is_limit: false,
             reason: None,
-            own_wait: None,
+            wait_sentence: None,
         };
         if !run.plan.load.shape.is_open() {
-            generator.own_wait = generator_wait_sentence(&generator, &whole.response);
+            generator.wait_sentence = generator_wait_sentence(&generator, &whole.response);
         }
         let lag_max_ns = lag_allowed_ns(bound_ns.unwrap_or(whole.response.p99_ns));
-        (generator.limited, generator.reason) = match exhausted_resource(&load.connect_errors)
+        (generator.is_limit, generator.reason) = match exhausted_resource_sentence(&load.connect_errors)
             .map(|reason| (true, reason))
             .or_else(|| fleet::limiting_agent_text(run, WORK_SHARE_MAX, lag_max_ns).map(|reason| (true, reason.into())))
             .or_else(|| generator_limit(run, &generator, lag_max_ns, load.connections_open))
@@ -236,7 +236,7 @@ impl Summary {
             bytes_per_s: [run.rate_in_window(|load| load.bytes_in), run.rate_in_window(|load| load.bytes_out)],
             requests_per_session: if sessions > 0 { (ledger.scheduled as f64 / sessions as f64).max(1.0) } else { 1.0 },
             load,
-            whole,
+            routes_sum: whole,
             addresses: match &run.plan.carriage.unix {
                 Some(path) => vec![path.clone()],
                 None => run.plan.carriage.addresses.iter().map(ToString::to_string).collect(),
@@ -244,7 +244,7 @@ impl Summary {
             generator,
             interference: others,
             ending: run.ending.clone(),
-            failed_answers: FailedKind::failures_of_run(run),
+            failed_answers: FailedResponseGroup::failures_of_run(run),
             stages: stage_figures(run),
             doubts,
         }
@@ -268,12 +268,12 @@ impl Summary {
 /// Collects the evidence against the figures of a load, the most serious evidence first.
 fn collect_doubts(
     others: &Interference,
-    generator: &Generator,
+    generator: &GeneratorFigures,
     load: &LoadFigures<Latency>,
     ending: Option<&LoadEnd>,
 ) -> Doubts {
     let mut doubts: Doubts = others.doubt().into_iter().collect();
-    match (&generator.reason, generator.limited) {
+    match (&generator.reason, generator.is_limit) {
         (Some(reason), true) => {
             let text = Sentence::from("the generator was the limit, not the server: ");
             doubts.add(DoubtKind::Generator, text.append_sentence(reason));
@@ -281,7 +281,7 @@ fn collect_doubts(
         (Some(reason), false) => doubts.add(DoubtKind::Unsent, reason.clone()),
         (None, _) => {}
     }
-    if let Some(text) = generator.own_wait.clone().filter(|_| !generator.limited) {
+    if let Some(text) = generator.wait_sentence.clone().filter(|_| !generator.is_limit) {
         doubts.add(DoubtKind::Rough, text);
     }
     if let Some(text) = describe_surplus_bytes(load.surplus_bytes, load.surplus_connections) {
@@ -321,7 +321,7 @@ const NO_FILE_ERROR_NUMBERS: [u16; 2] = [23, 24];
 /// port or file descriptor. Returns `None` if no connection failed for lack of a local port or file
 /// descriptor. If a connection failed for lack of a port or file descriptor, plimsoll's machine was
 /// the limit, not the server.
-fn exhausted_resource(connect_errors: &CountsByKey) -> Option<Sentence> {
+fn exhausted_resource_sentence(connect_errors: &CountsByKey) -> Option<Sentence> {
     let of = |numbers: &[u16]| numbers.iter().map(|number| connect_errors.get(*number)).sum::<u64>();
     match (of(&[NO_PORT_ERROR_NUMBER]), of(&NO_FILE_ERROR_NUMBERS)) {
         (0, 0) => None,
@@ -356,7 +356,7 @@ fn in_flight_max(run: &Run) -> u64 {
 /// no rule applies.
 fn generator_limit(
     run: &Run,
-    generator: &Generator,
+    generator: &GeneratorFigures,
     lag_max_ns: u64,
     connections_open: u64,
 ) -> Option<(bool, Sentence)> {
@@ -397,7 +397,7 @@ fn generator_limit(
 /// Returns `true` and a sentence if responses wait unread in plimsoll for so long that a closed
 /// load measures the generator more than the server. Returns `None` if the responses wait for a
 /// shorter time.
-fn read_wait_limit(run: &Run, generator: &Generator, response: &Latency) -> Option<(bool, Sentence)> {
+fn read_wait_limit(run: &Run, generator: &GeneratorFigures, response: &Latency) -> Option<(bool, Sentence)> {
     let most = READ_WAIT_SHARE_MAX * response.p50_ns as f64;
     let closed = !run.plan.load.shape.is_open();
     let limited = closed && generator.read_wait.p50_ns > READ_WAIT_FLOOR_NS && generator.read_wait.p50_ns as f64 > most;
@@ -406,7 +406,7 @@ fn read_wait_limit(run: &Run, generator: &Generator, response: &Latency) -> Opti
 
 /// Formats a sentence about the part of a load's response times that the generator caused. Returns
 /// `None` if the generator's part is small and no worker thread of plimsoll was busy.
-fn generator_wait_sentence(generator: &Generator, response: &Latency) -> Option<Sentence> {
+fn generator_wait_sentence(generator: &GeneratorFigures, response: &Latency) -> Option<Sentence> {
     let wait = &generator.read_wait;
     let much = |wait_ns: u64, response_ns: u64| {
         wait_ns > READ_WAIT_FLOOR_NS && wait_ns as f64 > READ_WAIT_SHARE_REPORTED_MIN * response_ns as f64
@@ -423,7 +423,7 @@ fn generator_wait_sentence(generator: &Generator, response: &Latency) -> Option<
     })
 }
 
-fn read_wait_text(generator: &Generator) -> String {
+fn read_wait_text(generator: &GeneratorFigures) -> String {
     let wait = &generator.read_wait;
     match wait.count {
         0 => "the time that responses waited in plimsoll is not known".to_owned(),
@@ -536,7 +536,7 @@ mod tests {
             let summary = Summary::from_run(&run_with_read_wait(is_closed, response_ns, wait_ns, busy));
             let doubts: Vec<String> = summary.doubts.iter().map(|doubt| doubt.text.render_text(|_| "")).collect();
             let what = format!("{is_closed}, {response_ns}, {wait_ns}, {busy}: {doubts:?}");
-            assert_eq!(summary.generator.limited, limited, "{what}");
+            assert_eq!(summary.generator.is_limit, limited, "{what}");
             assert_eq!(doubts.len(), usize::from(expect.is_some()), "{what}");
             assert!(expect.is_none_or(|part| doubts[0].contains(part)), "{what}");
         }
@@ -547,7 +547,7 @@ mod tests {
         let mut broken = run_with_read_wait(true, 5 * MS, 0, 0.1);
         let figures = broken.intervals.get_mut(&0).expect("one").routes.figures_mut(0);
         (figures.ledger.scheduled, figures.ledger.failed[0]) = (2_100, 100);
-        let response = Summary::from_run(&broken).whole.response;
+        let response = Summary::from_run(&broken).routes_sum.response;
         assert_eq!(response.quantiles.p90.time_ns().map(|ns| ns / MS), Some(5));
         assert_eq!((response.quantiles.p99, response.quantiles.p999), (Quantile::Failed, Quantile::Few));
         assert_eq!((response.tail_text(), response.count), ("p99 failed".to_owned(), 2_000));

@@ -9,7 +9,7 @@
 
 use crate::delayed_acks;
 use crate::format;
-use crate::named;
+use crate::request_names;
 use crate::slo::{BadRequestAllowance, Slo};
 use plimsoll_model::units::MS;
 use plimsoll_model::{
@@ -60,17 +60,17 @@ pub fn judged_window_ns(plan: &PlanRecord) -> (u64, u64) {
 #[derive(Debug, Clone, PartialEq)]
 enum EarlyStop {
     /// The load ends when it has certainly broken the SLO, whatever follows.
-    Certain,
+    CertainFailure,
     /// The load ends when every response again takes at most this time, in ns.
-    Calm(u64),
+    Drained(u64),
     /// The load ends when the server rejects requests.
     Rejecting,
     /// The load ends when the server completes a request successfully.
-    Served,
+    FirstSuccess,
     /// The load ends when some requests are completed and the load has run for this time, in ns.
-    Answered(u64),
+    EnoughResponses(u64),
     /// No event ends the load early.
-    End,
+    Never,
 }
 
 /// The figures of one tick (100 ms) of the judged window.
@@ -210,7 +210,7 @@ impl WatchedBound {
     fn for_plan(allowance: BadRequestAllowance, plan: &PlanRecord) -> Option<WatchedBound> {
         let route = match &allowance.route {
             None => None,
-            Some(name) => Some(named::request_index(&plan.traffic, name)? as RouteNumber),
+            Some(name) => Some(request_names::request_index(&plan.traffic, name)? as RouteNumber),
         };
         let bunches = BadRequestDispersion::new(allowance.bound_ns.unwrap_or(0), plan.load.interval_ns);
         Some(WatchedBound { allowance, route, ended_bad: 0, ledger: Ledger::default(), bunches })
@@ -235,7 +235,7 @@ impl TrialWatch {
         };
         let open = plan.load.shape.is_open();
         TrialWatch {
-            until: if judged && open { EarlyStop::Certain } else { EarlyStop::End },
+            until: if judged && open { EarlyStop::CertainFailure } else { EarlyStop::Never },
             from_ns,
             to_ns,
             tick_ns: plan.load.interval_ns.max(1),
@@ -254,7 +254,7 @@ impl TrialWatch {
     /// the load after `SETTLED_TICKS` consecutive ticks without a backlog. In a tick without a
     /// backlog, no request fails, and every response takes at most `calm_ns`.
     pub fn end_when_drained(plan: &PlanRecord, slo: &Slo, calm_ns: u64) -> TrialWatch {
-        TrialWatch { until: EarlyStop::Calm(calm_ns), ..TrialWatch::new(LoadPurpose::Settle, plan, slo) }
+        TrialWatch { until: EarlyStop::Drained(calm_ns), ..TrialWatch::new(LoadPurpose::Settle, plan, slo) }
     }
 
     /// Creates a watch over a load that exhausts the tokens of a rate limiter. The watch ends the
@@ -265,28 +265,28 @@ impl TrialWatch {
 
     /// Creates a watch that ends a load as soon as one request has succeeded.
     pub fn end_after_first_success(plan: &PlanRecord, slo: &Slo) -> TrialWatch {
-        TrialWatch { until: EarlyStop::Served, ..TrialWatch::new(LoadPurpose::Settle, plan, slo) }
+        TrialWatch { until: EarlyStop::FirstSuccess, ..TrialWatch::new(LoadPurpose::Settle, plan, slo) }
     }
 
     /// Creates a watch that ends a load as soon as `FIRST_LOAD_RESPONSES_MIN` requests have
     /// completed with any status, but not before `shown_ns`.
     pub fn end_after_responses(plan: &PlanRecord, slo: &Slo, shown_ns: u64) -> TrialWatch {
-        TrialWatch { until: EarlyStop::Answered(shown_ns), ..TrialWatch::new(LoadPurpose::Peak, plan, slo) }
+        TrialWatch { until: EarlyStop::EnoughResponses(shown_ns), ..TrialWatch::new(LoadPurpose::Peak, plan, slo) }
     }
 
     /// Adds the next tick, which starts at `start_ns` of schedule time. `Break` means that the run
     /// must stop now, and contains the reason.
     pub fn push(&mut self, start_ns: u64, tick: &Interval) -> ControlFlow<String> {
         match self.until {
-            EarlyStop::End => return ControlFlow::Continue(()),
-            EarlyStop::Served => {
+            EarlyStop::Never => return ControlFlow::Continue(()),
+            EarlyStop::FirstSuccess => {
                 return match tick.all_routes().ledger.succeeded > 0 {
                     true => ControlFlow::Break("the server accepts requests again".to_owned()),
                     false => ControlFlow::Continue(()),
                 };
             }
-            EarlyStop::Calm(_) | EarlyStop::Rejecting => return self.stop_if_settled(tick),
-            EarlyStop::Answered(shown_ns) => {
+            EarlyStop::Drained(_) | EarlyStop::Rejecting => return self.stop_if_settled(tick),
+            EarlyStop::EnoughResponses(shown_ns) => {
                 self.ended += tick.all_routes().ledger.finished_requests();
                 let shown = (start_ns + self.tick_ns).saturating_sub(self.from_ns) >= shown_ns;
                 return match shown && self.ended >= FIRST_LOAD_RESPONSES_MIN {
@@ -294,7 +294,7 @@ impl TrialWatch {
                     false => ControlFlow::Continue(()),
                 };
             }
-            EarlyStop::Certain => {}
+            EarlyStop::CertainFailure => {}
         }
         if start_ns + self.tick_ns <= self.from_ns {
             return ControlFlow::Continue(());
@@ -461,7 +461,7 @@ impl TrialWatch {
         let whole = tick.all_routes();
         let ledger = &whole.ledger;
         let (good, done) = match self.until {
-            EarlyStop::Calm(calm_ns) => {
+            EarlyStop::Drained(calm_ns) => {
                 // The number of ticks for which one request may stay in flight.
                 let stay_ticks = (calm_ns as f64 / self.tick_ns as f64).max(0.5);
                 let window_ticks = (self.to_ns - self.from_ns) as f64 / self.tick_ns as f64;

@@ -5,7 +5,7 @@
 //! trials. `examples/truth` prints the full table of results over 200 seeds.
 
 use crate::truths::SearchCoverage;
-use plimsoll_analysis::find::{PlannedTrial, SearchStep, Settings, StopReason, conclude, forecast, next};
+use plimsoll_analysis::find::{PlannedTrial, SearchSettings, SearchStep, StopReason, conclude, forecast, next};
 use plimsoll_analysis::judge::{Evidence, OfferedLoad};
 use plimsoll_analysis::watch::judged_window_ns;
 use plimsoll_analysis::{Findings, Interference, Sentence, Slo, TrialOutcome, Verdict};
@@ -32,7 +32,7 @@ fn check_search_accuracy(name: &str, noise: Noise, seeds: u64, misses_max: usize
     let share = model.true_line_share();
     let mut misses = Vec::new();
     for seed in first_seed()..first_seed() + seeds {
-        let model = model.seeded(seed);
+        let model = model.with_seeded_capacity(seed);
         let truth = share * model.capacity;
         let findings = simulator::simulate_search(model, seed, 60 * SECOND, None);
         let tell = || simulator::format_search(&findings, truth);
@@ -84,7 +84,7 @@ fn intervals_contain_the_truth_at_their_stated_rate() {
         // If 85 % of all intervals contain the true load line, at least 19 of 30 do, except in one
         // of a hundred test runs.
         assert!(coverage.covers >= 19.0 / 30.0, "{name}, seeds from {}: {coverage}", first_seed());
-        assert!(coverage.above <= 2.0 / 30.0, "{name}, seeds from {}: {coverage}", first_seed());
+        assert!(coverage.above_share <= 2.0 / 30.0, "{name}, seeds from {}: {coverage}", first_seed());
     }
 }
 
@@ -153,7 +153,7 @@ fn constant_interference_gives_a_correct_load_line() {
             .into_iter()
             .find(|m| m.name == name)
             .expect("a model")
-            .seeded(first_seed());
+            .with_seeded_capacity(first_seed());
         let findings = simulator::search_with_interference(model, first_seed(), budget_s * SECOND, |_| 1.4);
         let tell = || format!("{name}, {budget_s} s\n{}", simulator::format_search(&findings, model.capacity));
         let line = findings.load_line_rps;
@@ -206,7 +206,7 @@ fn intermittent_cpu_burners_do_not_move_the_load_line() {
             .into_iter()
             .find(|m| m.name == name)
             .expect("a model")
-            .seeded(first_seed());
+            .with_seeded_capacity(first_seed());
         let truth = model.true_line_share() * model.capacity;
         let findings = simulator::search_with_interference(model, first_seed(), 60 * SECOND, burners);
         let tell = || format!("{name}\n{}", simulator::format_search(&findings, truth));
@@ -221,7 +221,7 @@ fn intermittent_cpu_burners_do_not_move_the_load_line() {
         .into_iter()
         .find(|m| m.name == "deep queue")
         .expect("a model")
-        .seeded(first_seed());
+        .with_seeded_capacity(first_seed());
     let findings = simulator::simulate_search(model, first_seed(), 20 * SECOND, None);
     assert!(!findings.interference.disturbed && findings.interference.reason.is_none(), "{:?}", findings.interference);
 }
@@ -240,7 +240,7 @@ fn two_regimes_give_a_wide_interval() {
         ServerModel::standard_models(DISTURBED_NOISE).into_iter().find(|m| m.name == "two regimes").expect("a model");
     let mut above = Vec::new();
     for seed in first_seed()..first_seed() + 8 {
-        let model = model.seeded(seed);
+        let model = model.with_seeded_capacity(seed);
         let findings = simulator::simulate_search(model, seed, 60 * SECOND, None);
         let line = findings.load_line_rps;
         if line.lower > model.capacity * 1.05 || line.has_estimate && line.rps > 1.03 * model.capacity {
@@ -258,8 +258,11 @@ fn two_regimes_give_a_wide_interval() {
 fn a_server_that_slows_down_gets_a_load_line() {
     let deep = ServerModel::standard_models(QUIET_NOISE).into_iter().find(|m| m.name == "deep queue").expect("a model");
     for seed in first_seed()..first_seed() + 6 {
-        let model =
-            ServerModel { kind: ServerKind::Changes(0.8), capacity: deep.seeded(seed).capacity / 120.0, ..deep };
+        let model = ServerModel {
+            kind: ServerKind::Changes(0.8),
+            capacity: deep.with_seeded_capacity(seed).capacity / 120.0,
+            ..deep
+        };
         let truth = 0.8 * model.capacity;
         let findings = simulator::simulate_search(model, seed, 60 * SECOND, None);
         let tell = || format!("seed {seed}\n{}", simulator::format_search(&findings, truth));
@@ -277,7 +280,7 @@ fn check_searches_with_stalls(name: &str, budget_s: u64, seeds: u64, above_max: 
     let share = model.true_line_share();
     let mut above = Vec::new();
     for seed in first_seed()..first_seed() + seeds {
-        let model = model.seeded(seed);
+        let model = model.with_seeded_capacity(seed);
         let findings = simulator::simulate_search(model, seed, budget_s * SECOND, None);
         let line = findings.load_line_rps;
         let tell = simulator::format_search(&findings, model.capacity);
@@ -316,7 +319,7 @@ fn a_load_line_below_the_generator_limit_is_confirmed() {
                 .into_iter()
                 .find(|m| m.name == "deep queue")
                 .expect("a model")
-                .seeded(seed);
+                .with_seeded_capacity(seed);
             let fast = ServerModel { client_rps: 0.4 * fast.capacity, ..fast };
             let findings = simulator::simulate_search(fast, seed, budget_s * SECOND, None);
             let line = findings.load_line_rps;
@@ -337,7 +340,7 @@ fn a_load_line_below_the_generator_limit_is_confirmed() {
                     .into_iter()
                     .find(|m| m.name == name)
                     .expect("a model")
-                    .seeded(seed);
+                    .with_seeded_capacity(seed);
                 let model = ServerModel { client_rps: 0.4 * model.capacity, ..model };
                 let findings = simulator::simulate_search(model, seed, budget_s * SECOND, None);
                 let tell = simulator::format_search(&findings, model.capacity);
@@ -352,7 +355,7 @@ fn a_load_line_below_the_generator_limit_is_confirmed() {
 fn a_failed_confirming_trial_lowers_the_rate_only_a_little() {
     let model = ServerModel::standard_models(DISTURBED_NOISE).into_iter().find(|m| m.name == "M/D/1").expect("a model");
     for seed in [10, 180] {
-        let model = model.seeded(seed);
+        let model = model.with_seeded_capacity(seed);
         let findings = simulator::simulate_search(model, seed, 60 * SECOND, None);
         let truth = model.true_line_share() * model.capacity;
         assert!(
@@ -368,7 +371,8 @@ fn disturbances_cause_few_doubts() {
     // At most `doubted_max` of 20 searches may have a doubt about their load line.
     let check = |noise, doubted_max: usize| {
         let model = ServerModel::standard_models(noise).into_iter().find(|m| m.name == "deep queue").expect("a model");
-        let searches = (0..20).map(|seed| simulator::simulate_search(model.seeded(seed), seed, 60 * SECOND, None));
+        let searches =
+            (0..20).map(|seed| simulator::simulate_search(model.with_seeded_capacity(seed), seed, 60 * SECOND, None));
         let beside = |found: Findings| found.doubts.inline_texts().cloned().collect::<Vec<Sentence>>();
         let doubts: Vec<Vec<Sentence>> = searches.map(beside).filter(|doubts| !doubts.is_empty()).collect();
         assert!(doubts.len() <= doubted_max, "{doubts:?}");
@@ -390,7 +394,7 @@ fn a_search_is_reproducible_from_its_record() {
         .into_iter()
         .find(|m| m.name == "deep queue")
         .expect("a model")
-        .seeded(first_seed());
+        .with_seeded_capacity(first_seed());
     let once = simulator::simulate_search(model, first_seed(), 60 * SECOND, None);
     assert_eq!(once, simulator::simulate_search(model, first_seed(), 60 * SECOND, None));
     let settings = simulator::search_settings(model, first_seed(), 60 * SECOND, None);
@@ -411,7 +415,7 @@ fn a_maximum_rate_is_respected_and_reported() {
         .into_iter()
         .find(|m| m.name == "deep queue")
         .expect("a model")
-        .seeded(first_seed());
+        .with_seeded_capacity(first_seed());
     let findings = simulator::simulate_search(model, first_seed(), 60 * SECOND, Some(1234.0));
     assert_eq!(findings.stopped_by, StopReason::MaxRate, "{}", simulator::format_search(&findings, model.capacity));
     assert_eq!(findings.load_line_rps.upper, None);
@@ -427,7 +431,7 @@ fn a_small_budget_gives_a_mostly_correct_bracket() {
             .into_iter()
             .find(|m| m.name == "deep queue")
             .expect("a model")
-            .seeded(seed);
+            .with_seeded_capacity(seed);
         let findings = simulator::simulate_search(model, seed, 10 * SECOND, None);
         assert!(findings.elapsed_s <= 10.0);
         let (line, truth) = (findings.load_line_rps, model.capacity);
@@ -462,7 +466,7 @@ fn slow_server_and_slo(answer_s: u64, slots: usize) -> (ServerModel, Slo) {
 
 /// Checks that each passed load lasts for at least three response times and has at least three
 /// responses. Without a test request, the first load is not checked. Returns the findings.
-fn check_slow_server_search(model: ServerModel, settings: &Settings) -> Findings {
+fn check_slow_server_search(model: ServerModel, settings: &SearchSettings) -> Findings {
     let findings = simulator::search_with_settings(model, 1, settings);
     let answer_ns = model.idle_response_ns();
     let tell = simulator::format_search(&findings, model.capacity);
@@ -481,10 +485,10 @@ fn check_slow_server_search(model: ServerModel, settings: &Settings) -> Findings
 fn trials_outlast_slow_responses() {
     for (answer_s, slots, budget_s) in [(2, 8, 120), (2, 1, 60), (5, 10, 240), (1, 100, 60)] {
         let (model, slo) = slow_server_and_slo(answer_s, slots);
-        let settings = Settings { slo, ..simulator::search_settings(model, 1, budget_s * SECOND, None) };
+        let settings = SearchSettings { slo, ..simulator::search_settings(model, 1, budget_s * SECOND, None) };
         let findings = check_slow_server_search(model, &settings);
         // The search also works if the response time is not known beforehand.
-        let unasked = Settings { first_answer_ns: 0, ..settings };
+        let unasked = SearchSettings { first_answer_ns: 0, ..settings };
         let later = simulator::search_with_settings(model, 1, &unasked);
         assert!(later.peak.is_some(), "{}", simulator::format_search(&later, model.capacity));
         let tell = simulator::format_search(&findings, model.capacity);
@@ -504,7 +508,7 @@ fn a_small_budget_reports_a_missed_tight_slo() {
         "{:?}",
         findings.doubts
     );
-    let findings = simulator::search_with_settings(model, 1, &Settings { budget_ns: 4 * SECOND, ..settings });
+    let findings = simulator::search_with_settings(model, 1, &SearchSettings { budget_ns: 4 * SECOND, ..settings });
     assert_eq!(findings.stopped_by, StopReason::NothingAnswered);
     assert!(first_doubt(&findings).contains("No response arrived within"), "{:?}", findings.doubts);
 }
@@ -525,7 +529,7 @@ fn a_slow_first_response_does_not_lower_the_line() {
     let model =
         ServerModel::standard_models(QUIET_NOISE).into_iter().find(|m| m.name == "deep queue").expect("a model");
     let settings = simulator::search_settings(model, 1, 60 * SECOND, None);
-    let warming = Settings { first_answer_ns: 5 * SECOND, ..settings.clone() };
+    let warming = SearchSettings { first_answer_ns: 5 * SECOND, ..settings.clone() };
     let (usual, findings) =
         (simulator::search_with_settings(model, 1, &settings), simulator::search_with_settings(model, 1, &warming));
     assert_eq!(findings.trials[0].duration_ns, usual.trials[0].duration_ns);
@@ -586,12 +590,12 @@ fn random_outcome(rng: &mut Rng) -> TrialOutcome {
         evidence: Evidence {
             scheduled: random_faulty_count(rng),
             bad_to_allowed_ratio: random_faulty_figure(rng),
-            bad: random_faulty_count(rng),
+            bad_requests: random_faulty_count(rng),
             failed: std::array::from_fn(|_| rng.uniform_below(2)),
             unsent: random_faulty_count(rng),
             unanswered: random_faulty_count(rng),
             in_flight: std::array::from_fn(|_| random_faulty_figure(rng)),
-            growth: random_faulty_figure(rng),
+            backlog_growth_share: random_faulty_figure(rng),
             backlog_end: random_faulty_count(rng),
             saturated_rps: (rng.uniform_below(4) > 0).then(|| random_faulty_figure(rng)),
             saturated_error: random_faulty_figure(rng),
@@ -637,7 +641,7 @@ fn random_outcome_of_plan(measure: &PlannedTrial, start_ns: u64, rng: &mut Rng) 
         evidence: Evidence {
             scheduled: offered as u64,
             bad_to_allowed_ratio: 2.0 * rng.next_f64(),
-            bad: rng.uniform_below(100),
+            bad_requests: rng.uniform_below(100),
             unanswered: rng.uniform_below(3) * rng.uniform_below(offered as u64 + 1),
             saturated_rps: saturated.then_some(offered * rng.next_f64()),
             saturated_error: 0.01 * rng.next_f64(),
@@ -706,7 +710,7 @@ proptest! {
     fn any_trial_history_ends_within_budget_and_rate(seed in any::<u64>(), budget_s in 1u64..200, capped in any::<bool>()) {
         let model = ServerModel::standard_models(QUIET_NOISE)[(seed % 7) as usize];
         let max_rate = capped.then_some(777.0);
-        let settings: Settings = simulator::search_settings(model, seed, budget_s * SECOND, max_rate);
+        let settings: SearchSettings = simulator::search_settings(model, seed, budget_s * SECOND, max_rate);
         let mut rng = Rng::new(seed);
         let mut history = Vec::new();
         let mut now_ns = 0;
@@ -724,7 +728,7 @@ proptest! {
                     let near = confirms.filter(|t| t.offered_rps().is_some_and(|rate| rate >= 0.98 * line.lower)).count();
                     prop_assert!(!line.confirmed || near > 0, "{findings:?}");
                     prop_assert!(line.confirmed || line.rps == 0.0 || doubted("not confirmed"), "{findings:?}");
-                    prop_assert!(line.has_estimate || findings.provable_in_s.is_none_or(|s| s > 0.0), "{findings:?}");
+                    prop_assert!(line.has_estimate || findings.budget_for_estimate_s.is_none_or(|s| s > 0.0), "{findings:?}");
                     break;
                 }
             };

@@ -159,7 +159,7 @@ fn a_target_without_success_ends_the_comparison() {
         1,
         NO_INTERFERENCE,
     );
-    assert_eq!(recorded.broken, Some(StudyFailure::NoSuccess('B', Vec::new())));
+    assert_eq!(recorded.failure, Some(StudyFailure::NoSuccess('B', Vec::new())));
     assert!(first_block_plans(&recorded).is_empty());
 }
 
@@ -204,7 +204,7 @@ fn levels_are_visited_in_turn_and_count_despite_interference() {
         let peak = found.peak.as_ref().expect("a peak, whatever others did");
         for level in &found.levels {
             let figures = level.figures().expect("measured");
-            assert!(figures.replicated && figures.error.is_some());
+            assert!(figures.is_error_between_visits && figures.error.is_some());
         }
         assert_eq!(found.interference.disturbed, disturbed, "{:?}", found.interference);
         // If other processes use the machine for half of the time, the goodput differs between the
@@ -339,7 +339,7 @@ fn interventions_run_between_two_control_loads() {
     assert_eq!(told, between);
     // The values of the server's setting are tested once each, after the interventions. On the
     // simulated server, the setting has no effect.
-    let varied = found.explanation.varied.as_ref().expect("was tried");
+    let varied = found.explanation.setting_effect.as_ref().expect("was tried");
     assert_eq!(varied.steps.iter().map(|step| step.value).collect::<Vec<_>>(), [2.0, 4.0]);
     assert!(varied.elasticity.is_some_and(|elasticity| elasticity.abs() < 0.05), "{varied:?}");
     let last =
@@ -467,9 +467,9 @@ fn a_soak_reports_how_long_the_line_was_sustained() {
         let plimsoll_analysis::Finding::Find(found) = concluded.doubts_and_figures().1 else { panic!("a search") };
         let soak = found.soak.clone().expect("a soak");
         assert!((from_s..=to_s).contains(&soak.met_s), "{kind:?}: {soak:?}");
-        assert!(expect(soak.broke.as_ref().map(|broke| broke.manner)), "{kind:?}: {}", soak.soak_result_text());
+        assert!(expect(soak.violation.as_ref().map(|broke| broke.manner)), "{kind:?}: {}", soak.soak_result_text());
         let line = found.findings.load_line_rps;
-        assert_eq!((line.confirmed, line.rps > 0.0), (soak.broke.is_none(), soak.met_s > 0.0), "{kind:?}");
+        assert_eq!((line.confirmed, line.rps > 0.0), (soak.violation.is_none(), soak.met_s > 0.0), "{kind:?}");
     }
 }
 
@@ -514,7 +514,7 @@ fn overload_steps_exceed_the_load_line_and_return() {
         }
         let third = &told.steps[4];
         match kind {
-            ServerKind::DeepQueue => assert!(third.goodput_share < 0.1 && third.answered_rps > 900.0, "{third:?}"),
+            ServerKind::DeepQueue => assert!(third.goodput_share < 0.1 && third.succeeded_rps > 900.0, "{third:?}"),
             _ => {
                 assert!(
                     third.goodput_share > 0.95 && third.accepted_p99_ns.is_some_and(|ns| ns < 5_000_000),
@@ -557,7 +557,7 @@ fn missing_overload_results_have_a_reason() {
     type Change<'a> = &'a dyn Fn(&mut StudyRecord);
     let cases: [(ServerKind, Change, NoFinding); 4] = [
         (ServerKind::DeepQueue, &|recorded| recorded.trials.clear(), NoFinding::NoLoad),
-        (ServerKind::DeepQueue, &cut_short, NoFinding::NoEnd),
+        (ServerKind::DeepQueue, &cut_short, NoFinding::SearchInterrupted),
         (
             ServerKind::DeepQueue,
             &|recorded| recorded.trials.retain(|it| it.tag.purpose != LoadPurpose::Overload),

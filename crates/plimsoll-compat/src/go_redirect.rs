@@ -18,13 +18,13 @@ const BODY_FIELDS: [&str; 4] = ["Content-Type", "Content-Encoding", "Content-Lan
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedirectHop {
     /// The number of redirects before this request.
-    pub count: u64,
+    pub redirect_count: u64,
     pub method: String,
     pub path: String,
     /// The value of the header field `Host`.
     pub host: String,
     /// Whether the request body, and the fields that describe it, were removed after a redirect.
-    pub is_bare: bool,
+    pub has_dropped_body: bool,
     /// The URL of this request.
     url: String,
     /// The URL of the previous request in the chain; `None` for the first request.
@@ -36,7 +36,7 @@ pub struct RedirectHop {
 pub enum RedirectStep {
     /// The redirect chain ends: the response is not a redirect, or the client cannot follow the
     /// redirect.
-    Ends,
+    End,
     /// The redirect chain ends: the response redirects to another server, which must not receive
     /// load.
     OtherServer,
@@ -59,17 +59,17 @@ impl RedirectHop {
             None => url.to_owned(),
         };
         let (method, path, host) = (method.to_owned(), path.to_owned(), host.to_owned());
-        RedirectHop { count: 0, method, path, host, is_bare: false, url, previous_url: None }
+        RedirectHop { redirect_count: 0, method, path, host, has_dropped_body: false, url, previous_url: None }
     }
 
     /// Determines the next step of the redirect chain from `answer`, the response to this request.
     /// `body` has two values: whether the request has a body, and whether that body can be sent
     /// again.
     pub fn next_step(&self, answer: &AuthorResponse, origin: &Origin, body: (bool, bool)) -> RedirectStep {
-        let Some(location) = redirect_location(answer) else { return RedirectStep::Ends };
+        let Some(location) = redirect_location(answer) else { return RedirectStep::End };
         let keeps = matches!(answer.status, 307 | 308);
-        if keeps && body.0 && !self.is_bare && !body.1 {
-            return RedirectStep::Ends;
+        if keeps && body.0 && !self.has_dropped_body && !body.1 {
+            return RedirectStep::End;
         }
         let path = match redirect_target(&location, &self.path, origin) {
             Ok(path) => path,
@@ -83,12 +83,12 @@ impl RedirectHop {
         let authority = authority.rsplit('@').next().unwrap_or_default();
         let method = if keeps || matches!(&*self.method, "GET" | "HEAD") { &*self.method } else { "GET" };
         RedirectStep::Follow(Box::new(RedirectHop {
-            count: self.count + 1,
+            redirect_count: self.redirect_count + 1,
             method: method.to_owned(),
             url: format!("{scheme}://{authority}{path}"),
             path,
             host: if said.is_some() { authority.to_owned() } else { self.host.clone() },
-            is_bare: self.is_bare || !keeps,
+            has_dropped_body: self.has_dropped_body || !keeps,
             previous_url: Some(self.url.clone()),
         }))
     }
@@ -97,7 +97,7 @@ impl RedirectHop {
     /// first request (`first`), without the fields that a redirect removed, and the field
     /// `Referer`.
     pub fn headers(&self, first: &[(String, String)]) -> Vec<(String, String)> {
-        let stays = |name: &str| !self.is_bare || !BODY_FIELDS.contains(&&*canonical_header_name(name));
+        let stays = |name: &str| !self.has_dropped_body || !BODY_FIELDS.contains(&&*canonical_header_name(name));
         let mut headers: Vec<_> = first.iter().filter(|(name, _)| stays(name)).cloned().collect();
         if let Some(before) = &self.previous_url
             && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("referer"))
@@ -159,14 +159,14 @@ mod tests {
         let told: Vec<String> =
             second.headers(&fields).iter().map(|(name, value)| format!("{name}: {value}")).collect();
         assert_eq!(told, ["A: 1", "Referer: http://h:81?x=1", "X-Y: z"]);
-        assert_eq!((&*second.method, &*second.path, &*second.host, second.count), ("GET", "/b", "svc", 1));
+        assert_eq!((&*second.method, &*second.path, &*second.host, second.redirect_count), ("GET", "/b", "svc", 1));
         // An absolute URL in `Location` replaces the host. A request body that an earlier redirect
         // removed stays removed.
         let third = next_hop(step_after_response(&second, 307, "http://h:81/c?d", (true, false)));
-        assert_eq!((&*third.method, &*third.path, &*third.host, third.is_bare), ("GET", "/c?d", "h:81", true));
+        assert_eq!((&*third.method, &*third.path, &*third.host, third.has_dropped_body), ("GET", "/c?d", "h:81", true));
         assert!(third.headers(&fields).contains(&("Referer".into(), "http://h:81/b".into())));
         let kept = next_hop(step_after_response(&first, 308, "c", (true, true)));
-        assert_eq!((&*kept.method, &*kept.path, kept.is_bare), ("POST", "/c", false));
+        assert_eq!((&*kept.method, &*kept.path, kept.has_dropped_body), ("POST", "/c", false));
         assert_eq!(kept.headers(&fields).len(), 4);
         let head = next_hop(step_after_response(
             &RedirectHop::first_hop("HEAD", "http://h:81/", "/", "h:81"),
@@ -176,10 +176,10 @@ mod tests {
         ));
         assert_eq!(&*head.method, "HEAD");
         for (status, location, body, expect) in [
-            (200, "/b", (false, true), RedirectStep::Ends),
-            (304, "/b", (false, true), RedirectStep::Ends),
-            (302, "", (false, true), RedirectStep::Ends),
-            (307, "/b", (true, false), RedirectStep::Ends),
+            (200, "/b", (false, true), RedirectStep::End),
+            (304, "/b", (false, true), RedirectStep::End),
+            (302, "", (false, true), RedirectStep::End),
+            (307, "/b", (true, false), RedirectStep::End),
             (302, "http://other:81/", (false, true), RedirectStep::OtherServer),
             (302, "https://h:81/", (false, true), RedirectStep::OtherServer),
         ] {

@@ -14,7 +14,7 @@ pub struct GoRequest<'a> {
     pub body: &'a [u8],
     /// Whether to request gzip compression of the response. Compression is not requested if a
     /// header field already asks for an encoding or a range.
-    pub compresses: bool,
+    pub accepts_gzip: bool,
     pub keep_alive: bool,
 }
 
@@ -41,7 +41,7 @@ impl GoRequest<'_> {
         let given =
             self.headers.iter().filter(|(name, _)| !GO_CLIENT_FIELDS.iter().any(|own| own.eq_ignore_ascii_case(name)));
         lines.extend(given.map(|(name, value)| format!("{name}: {value}")));
-        if self.compresses && requests_gzip(self.method, self.headers) {
+        if self.accepts_gzip && requests_gzip(self.method, self.headers) {
             lines.push("Accept-Encoding: gzip".to_owned());
         }
         if !self.keep_alive {
@@ -87,7 +87,7 @@ mod tests {
                 host: "h:1",
                 headers: &headers,
                 body: body.as_bytes(),
-                compresses: true,
+                accepts_gzip: true,
                 keep_alive,
             };
             String::from_utf8(request.encode()).expect("text").replace("\r\n", "|")

@@ -16,12 +16,12 @@ mod go_flags;
 mod go_redirect;
 mod go_request;
 pub mod hey;
-#[cfg(test)]
-mod mangled_words;
 mod output;
+#[cfg(test)]
+mod random_command_lines;
 mod response_log;
-mod run_verb;
+mod run_command;
 pub mod vegeta;
 pub mod wrk;
 
-pub use run_verb::{FinishedLoad, PrintResults, RunCommand, WrkScript};
+pub use run_command::{FinishedLoad, PrintResults, RunCommand, WrkScript};

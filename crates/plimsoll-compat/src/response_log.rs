@@ -48,13 +48,13 @@ pub type EncodeHop = dyn Fn(&RedirectHop) -> Vec<u8> + Send + Sync;
 /// The rules for following redirects, with the function that encodes redirected requests.
 pub struct RedirectPolicy {
     /// The first request of each redirect chain.
-    pub first: RedirectHop,
+    pub first_hop: RedirectHop,
     pub origin: Origin,
     /// The maximum number of requests in one redirect chain, including the first.
     pub chain_requests_max: u64,
     pub has_body: bool,
     /// Encodes one request of a redirect chain.
-    pub write: Box<EncodeHop>,
+    pub encode_hop: Box<EncodeHop>,
 }
 
 /// The properties of the first response of a load, which a tool's report shows.
@@ -91,9 +91,9 @@ pub struct ResponseTally {
     /// Times in ns from the first byte of the response until it was complete.
     pub read: Histogram,
     /// Service times in ns: from sending the request until the complete response.
-    pub processing: Histogram,
+    pub service_time: Histogram,
     /// Response times in ns: from the intended start until the complete response.
-    pub total: Histogram,
+    pub response_time: Histogram,
     /// The number of responses by HTTP status.
     pub statuses: BTreeMap<u16, u64>,
     /// The number of requests without a response, for each kind of failure.
@@ -104,7 +104,7 @@ pub struct ResponseTally {
     pub content_bytes: u64,
     /// The number of responses whose content length differs from the content length of the first
     /// response.
-    pub different_lengths: u64,
+    pub different_length_count: u64,
     /// The number of requests that were redirected more often than allowed, and the error text of
     /// the first such request.
     pub redirects_beyond_limit: (u64, String),
@@ -124,7 +124,7 @@ pub struct ResponseTally {
 impl ResponseTally {
     /// Returns the number of requests that got a response.
     pub fn response_count(&self) -> u64 {
-        self.total.count()
+        self.response_time.count()
     }
 
     /// Returns the number of requests without a response that ended with the failure `failure`.
@@ -133,7 +133,7 @@ impl ResponseTally {
     }
 
     /// Returns the number of completed requests, with or without a response.
-    pub fn ended_count(&self) -> u64 {
+    pub fn completed_count(&self) -> u64 {
         self.response_count()
             + self.redirects_beyond_limit.0
             + self.failure_counts.iter().map(|(_, count)| count).sum::<u64>()
@@ -151,12 +151,12 @@ impl ResponseTally {
         self.connect.record(connect_ns);
         self.wait.record(ns(sent_ns, first_byte_ns));
         self.read.record(ns(first_byte_ns, done_ns));
-        self.processing.record(ns(sent_ns, done_ns));
-        self.total.record(total_ns);
+        self.service_time.record(ns(sent_ns, done_ns));
+        self.response_time.record(total_ns);
         *self.statuses.entry(answer.status).or_default() += 1;
         self.head_bytes += answer.head.len() as u64;
         self.content_bytes += answer.content_bytes;
-        self.different_lengths += u64::from(answer.content_bytes != first.content_bytes);
+        self.different_length_count += u64::from(answer.content_bytes != first.content_bytes);
         let (mut stays, mut has_length) = (false, false);
         for (name, value) in answer.fields() {
             stays |= name.eq_ignore_ascii_case(b"connection") && value.eq_ignore_ascii_case(b"keep-alive");
@@ -182,8 +182,8 @@ impl ResponseTally {
             (&mut self.connect, &other.connect),
             (&mut self.wait, &other.wait),
             (&mut self.read, &other.read),
-            (&mut self.processing, &other.processing),
-            (&mut self.total, &other.total),
+            (&mut self.service_time, &other.service_time),
+            (&mut self.response_time, &other.response_time),
         ] {
             all.merge(part);
         }
@@ -195,7 +195,7 @@ impl ResponseTally {
         }
         self.head_bytes += other.head_bytes;
         self.content_bytes += other.content_bytes;
-        self.different_lengths += other.different_lengths;
+        self.different_length_count += other.different_length_count;
         self.kept_alive += other.kept_alive;
         if self.redirects_beyond_limit.0 == 0 {
             self.redirects_beyond_limit.1.clone_from(&other.redirects_beyond_limit.1);
@@ -217,12 +217,12 @@ impl ResponseTally {
 /// The data of a response log that all workers share.
 struct SharedResponseLog {
     spec: ResponseLogSpec,
-    first: OnceLock<FirstResponse>,
+    first_response: OnceLock<FirstResponse>,
     tls_parameters: OnceLock<TlsParameters>,
     tallies: Mutex<Vec<Arc<Mutex<ResponseTally>>>>,
-    failed: OnceLock<RequestFailure>,
+    fatal_failure: OnceLock<RequestFailure>,
     /// The Unix time in us at which the monotonic clock was 0.
-    wall_us: u64,
+    clock_start_unix_us: u64,
 }
 
 fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -236,17 +236,17 @@ pub struct ResponseLog(Arc<SharedResponseLog>);
 
 impl ResponseLog {
     /// Creates an empty response log for a new load.
-    pub fn new(hearing: ResponseLogSpec) -> ResponseLog {
+    pub fn new(spec: ResponseLogSpec) -> ResponseLog {
         let now_us = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64;
         let wall_us = now_us.saturating_sub(monotonic_ns() / 1000);
         let (first, agreed, tallies, failed) = Default::default();
         ResponseLog(Arc::new(SharedResponseLog {
-            spec: hearing,
-            first,
+            spec,
+            first_response: first,
             tls_parameters: agreed,
             tallies,
-            failed,
-            wall_us,
+            fatal_failure: failed,
+            clock_start_unix_us: wall_us,
         }))
     }
 
@@ -260,8 +260,8 @@ impl ResponseLog {
     }
 
     /// Returns the properties of the first response; an empty value if no response arrived.
-    pub fn first_answer(&self) -> FirstResponse {
-        self.0.first.get().cloned().unwrap_or_default()
+    pub fn first_response(&self) -> FirstResponse {
+        self.0.first_response.get().cloned().unwrap_or_default()
     }
 
     /// Returns the TLS parameters of the first connection; `None` without TLS.
@@ -271,12 +271,12 @@ impl ResponseLog {
 
     /// Returns the failure of the request that ended the load; `None` if no failure ended the load.
     pub fn fatal_failure(&self) -> Option<RequestFailure> {
-        self.0.failed.get().copied()
+        self.0.fatal_failure.get().copied()
     }
 
     /// Returns the Unix time in us at which the load's clock was 0.
     pub fn clock_start_unix_us(&self) -> u64 {
-        self.0.wall_us
+        self.0.clock_start_unix_us
     }
 }
 
@@ -291,7 +291,7 @@ impl AuthorFactory for ResponseLog {
                 tally: Arc::clone(tally),
                 rows_max,
                 redirect_chains: HashMap::new(),
-                marks: 0,
+                last_mark: 0,
             }),
             address: None,
             abandon_reason: Arc::default(),
@@ -304,11 +304,11 @@ impl AuthorFactory for ResponseLog {
             passing(
                 lock_ignoring_poison(&self.0.tallies)
                     .iter()
-                    .map(|tally| lock_ignoring_poison(tally).ended_count())
+                    .map(|tally| lock_ignoring_poison(tally).completed_count())
                     .sum(),
             );
         }
-        match self.0.failed.get() {
+        match self.0.fatal_failure.get() {
             Some(failure) => ControlFlow::Break(EarlyStopReason::Died(format!("a request failed ({failure:?})"))),
             None => ControlFlow::Continue(()),
         }
@@ -328,7 +328,7 @@ struct LoggingAuthor {
     /// number (mark).
     redirect_chains: HashMap<u64, RedirectHop>,
     /// The last number (mark) that was assigned to a request.
-    marks: u64,
+    last_mark: u64,
 }
 
 impl LoggingAuthor {
@@ -336,7 +336,7 @@ impl LoggingAuthor {
     /// the redirect chain. Returns `None` if redirects are not followed.
     fn redirect_step(&self, answer: &AuthorResponse) -> Option<(&RedirectPolicy, &RedirectHop, RedirectStep)> {
         let follows = self.shared.spec.redirect_policy.as_ref()?;
-        let here = self.redirect_chains.get(&answer.mark).unwrap_or(&follows.first);
+        let here = self.redirect_chains.get(&answer.mark).unwrap_or(&follows.first_hop);
         // After a redirect, the request body is not sent again, because Go reads the body from a
         // stream only once.
         Some((follows, here, here.next_step(answer, &follows.origin, (follows.has_body, false))))
@@ -378,15 +378,15 @@ impl Author for LoggingAuthor {
 
     fn follow_redirect(&mut self, answer: &AuthorResponse, batch: &mut Batch) -> bool {
         let Some((follows, _, RedirectStep::Follow(next))) = self.redirect_step(answer) else { return false };
-        if next.count >= follows.chain_requests_max {
+        if next.redirect_count >= follows.chain_requests_max {
             return false;
         }
-        batch.bytes = (follows.write)(&next);
+        batch.bytes = (follows.encode_hop)(&next);
         batch.heads_only.push(next.method == "HEAD");
         self.redirect_chains.remove(&answer.mark);
-        self.marks += 1;
-        batch.mark = self.marks;
-        self.redirect_chains.insert(self.marks, *next);
+        self.last_mark += 1;
+        batch.mark = self.last_mark;
+        self.redirect_chains.insert(self.last_mark, *next);
         true
     }
 
@@ -394,7 +394,7 @@ impl Author for LoggingAuthor {
         match self.redirect_step(answer) {
             // The next request of the redirect chain was not sent for lack of time, so the chain
             // counts as a timeout.
-            Some((follows, _, RedirectStep::Follow(next))) if next.count < follows.chain_requests_max => {
+            Some((follows, _, RedirectStep::Follow(next))) if next.redirect_count < follows.chain_requests_max => {
                 lock_ignoring_poison(&self.tally).count_failure(RequestFailure::Timeout, 1);
                 self.redirect_chains.remove(&answer.mark);
                 return Ok(());
@@ -413,10 +413,10 @@ impl Author for LoggingAuthor {
             Some((_, _, RedirectStep::OtherServer)) => {
                 lock_ignoring_poison(&self.tally).redirects_to_other_servers += 1
             }
-            Some((_, _, RedirectStep::Ends)) | None => {}
+            Some((_, _, RedirectStep::End)) | None => {}
         }
         self.redirect_chains.remove(&answer.mark);
-        let first = self.shared.first.get_or_init(|| {
+        let first = self.shared.first_response.get_or_init(|| {
             let server = answer.fields().find(|(name, _)| name.eq_ignore_ascii_case(b"server"));
             let server = server.map(|(_, value)| String::from_utf8_lossy(value).into_owned()).unwrap_or_default();
             FirstResponse { server, content_bytes: answer.content_bytes }
@@ -440,7 +440,7 @@ impl Author for LoggingAuthor {
         self.redirect_chains.remove(&lost.mark);
         lock_ignoring_poison(&self.tally).count_failure(lost.failure, 1);
         if self.shared.spec.ends_with_failure {
-            self.shared.failed.get_or_init(|| lost.failure);
+            self.shared.fatal_failure.get_or_init(|| lost.failure);
         }
     }
 }
@@ -476,8 +476,8 @@ mod tests {
         authors[1].author.receive_lost_response(&LostResponse { mark: 0, failure: RequestFailure::Reset, times });
         assert!(heard.may_continue().is_break());
         let tally = heard.merged_tally();
-        assert_eq!((tally.response_count(), tally.ended_count(), tally.not_2xx()), (2, 3, 1));
-        assert_eq!((tally.different_lengths, tally.kept_alive, tally.content_bytes), (1, 1, 5));
+        assert_eq!((tally.response_count(), tally.completed_count(), tally.not_2xx()), (2, 3, 1));
+        assert_eq!((tally.different_length_count, tally.kept_alive, tally.content_bytes), (1, 1, 5));
         assert_eq!(tally.head_bytes, head.len() as u64 + 30);
         assert_eq!(
             (tally.failure_count(RequestFailure::Reset), heard.fatal_failure()),
@@ -485,7 +485,7 @@ mod tests {
         );
         let row = ResponseRow { intended_us: 1000, connect_us: 200, wait_us: 2000, total_us: 2700, status: 200 };
         assert_eq!(tally.rows, [row, ResponseRow { status: 404, ..row }]);
-        assert_eq!(heard.first_answer(), FirstResponse { server: "s/1".into(), content_bytes: 2 });
-        assert_eq!((tally.processing.max_ns(), tally.read.min_ns()), (2_500_000, 500_000));
+        assert_eq!(heard.first_response(), FirstResponse { server: "s/1".into(), content_bytes: 2 });
+        assert_eq!((tally.service_time.max_ns(), tally.read.min_ns()), (2_500_000, 500_000));
     }
 }

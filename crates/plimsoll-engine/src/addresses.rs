@@ -25,7 +25,7 @@ pub struct AddressSequence {
     /// All known target addresses; the index is the number of the address.
     addresses: Vec<SocketAddr>,
     /// The numbers of the target addresses that new connections use.
-    active: Vec<u16>,
+    active_numbers: Vec<u16>,
     sources_v4: Vec<AddressRange>,
     sources_v6: Vec<AddressRange>,
     next: u64,
@@ -47,7 +47,7 @@ impl AddressSequence {
         let addresses = carriage.addresses.clone();
         AddressSequence {
             unix: carriage.unix.clone(),
-            active: (0..addresses.len().min(ADDRESSES_MAX) as u16).collect(),
+            active_numbers: (0..addresses.len().min(ADDRESSES_MAX) as u16).collect(),
             addresses,
             sources_v4,
             sources_v6,
@@ -73,12 +73,12 @@ impl AddressSequence {
     /// Returns the target that follows the address `number` in the list, for a retry after a
     /// connect to that address failed.
     pub fn peer_after(&self, number: u16) -> (Peer<'_>, u16) {
-        let at = self.active.iter().position(|active| *active == number).map_or(0, |at| at as u64 + 1);
+        let at = self.active_numbers.iter().position(|active| *active == number).map_or(0, |at| at as u64 + 1);
         self.peer_at(at % self.active_count(), self.next / self.active_count())
     }
 
     fn peer_at(&self, at: u64, round: u64) -> (Peer<'_>, u16) {
-        let number = self.active[at as usize];
+        let number = self.active_numbers[at as usize];
         let address = &self.addresses[usize::from(number)];
         let sources = if address.is_ipv4() { &self.sources_v4 } else { &self.sources_v6 };
         (Peer::Tcp(address, AddressRange::nth_address(sources, self.first_source.wrapping_add(round))), number)
@@ -86,7 +86,7 @@ impl AddressSequence {
 
     /// Returns the number of target addresses that new connections use.
     pub fn active_count(&self) -> u64 {
-        self.active.len().max(1) as u64
+        self.active_numbers.len().max(1) as u64
     }
 
     /// Switches to the newly resolved addresses, if the host name has new ones.
@@ -96,8 +96,8 @@ impl AddressSequence {
         if version != self.known_version {
             self.known_version = version;
             let table = resolved.lock_table();
-            self.addresses.clone_from(&table.known);
-            self.active.clone_from(&table.active);
+            self.addresses.clone_from(&table.addresses);
+            self.active_numbers.clone_from(&table.active_numbers);
         }
     }
 }
@@ -113,8 +113,8 @@ pub struct ResolvedAddresses {
 
 #[derive(Debug)]
 struct AddressTable {
-    known: Vec<SocketAddr>,
-    active: Vec<u16>,
+    addresses: Vec<SocketAddr>,
+    active_numbers: Vec<u16>,
 }
 
 impl ResolvedAddresses {
@@ -122,7 +122,7 @@ impl ResolvedAddresses {
         let active = (0..addresses.len().min(ADDRESSES_MAX) as u16).collect();
         ResolvedAddresses {
             version: AtomicU64::new(0),
-            table: Mutex::new(AddressTable { known: addresses.to_vec(), active }),
+            table: Mutex::new(AddressTable { addresses: addresses.to_vec(), active_numbers: active }),
         }
     }
 
@@ -132,7 +132,7 @@ impl ResolvedAddresses {
 
     /// Returns all addresses that the run has used so far; the index is the number of the address.
     pub fn all_addresses(&self) -> Vec<SocketAddr> {
-        self.lock_table().known.clone()
+        self.lock_table().addresses.clone()
     }
 
     /// Replaces the addresses that new connections use by `found`, unless `found` is empty.
@@ -140,11 +140,11 @@ impl ResolvedAddresses {
         let mut table = self.lock_table();
         let mut active = Vec::new();
         for address in found {
-            let number = match table.known.iter().position(|known| *known == address) {
+            let number = match table.addresses.iter().position(|known| *known == address) {
                 Some(number) => number,
-                None if table.known.len() < ADDRESSES_MAX => {
-                    table.known.push(address);
-                    table.known.len() - 1
+                None if table.addresses.len() < ADDRESSES_MAX => {
+                    table.addresses.push(address);
+                    table.addresses.len() - 1
                 }
                 None => continue,
             };
@@ -152,8 +152,8 @@ impl ResolvedAddresses {
                 active.push(number as u16);
             }
         }
-        if !active.is_empty() && active != table.active {
-            table.active = active;
+        if !active.is_empty() && active != table.active_numbers {
+            table.active_numbers = active;
             self.version.fetch_add(1, Ordering::Release);
         }
     }

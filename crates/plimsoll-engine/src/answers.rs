@@ -36,11 +36,11 @@ pub struct StoredResponse {
     head: Vec<u8>,
     content: Vec<u8>,
     content_bytes: u64,
-    bare: bool,
+    has_separate_head: bool,
     head_only: bool,
     /// The number of bytes that this response takes from `CONTENT_BUDGET`. The first
     /// `REUSED_BUFFER_BYTES_MAX` of the response's buffer are not counted.
-    taken: BufferReservation,
+    reservation: BufferReservation,
     /// Whether the memory budget was exhausted, so that further content is not stored.
     is_budget_exhausted: bool,
 }
@@ -77,7 +77,7 @@ impl StoredResponse {
     /// stored.
     pub fn begin_response(&mut self, fields: Option<&[u8]>, head_only: bool) {
         self.clear_response();
-        (self.bare, self.head_only, self.content_bytes) = (fields.is_some(), head_only, 0);
+        (self.has_separate_head, self.head_only, self.content_bytes) = (fields.is_some(), head_only, 0);
         self.head.extend_from_slice(fields.unwrap_or_default());
     }
 
@@ -87,7 +87,7 @@ impl StoredResponse {
             room.clear();
             room.shrink_to(REUSED_BUFFER_BYTES_MAX);
         }
-        self.taken.return_to_budget();
+        self.reservation.return_to_budget();
         self.is_budget_exhausted = false;
     }
 
@@ -96,7 +96,7 @@ impl StoredResponse {
         let framing = piece.framing();
         // Before the content begins, bytes that are not content belong to the head. After the first
         // content, bytes that are not content are chunk framing.
-        if !self.bare && self.content.is_empty() && self.head.len() < HEAD_BYTES_MAX {
+        if !self.has_separate_head && self.content.is_empty() && self.head.len() < HEAD_BYTES_MAX {
             self.head.extend_from_slice(framing);
         }
         let content = piece.content();
@@ -121,13 +121,13 @@ impl StoredResponse {
             return !self.is_budget_exhausted;
         }
         let capacity = wanted.next_power_of_two().clamp(REUSED_BUFFER_BYTES_MAX, CONTENT_BYTES_MAX.max(wanted));
-        let more = capacity.saturating_sub(REUSED_BUFFER_BYTES_MAX).saturating_sub(self.taken.0);
+        let more = capacity.saturating_sub(REUSED_BUFFER_BYTES_MAX).saturating_sub(self.reservation.0);
         if !room.take(more) {
             self.is_budget_exhausted = true;
             CONTENT_BUDGET_MISSES.fetch_add(1, Ordering::Relaxed);
             return false;
         }
-        self.taken.0 += more;
+        self.reservation.0 += more;
         self.content.reserve_exact(capacity - self.content.len());
         true
     }
@@ -135,7 +135,7 @@ impl StoredResponse {
     /// Replaces the stored head by the header fields, which over HTTP/2 arrive separately from the
     /// content.
     pub fn set_separate_head(&mut self, fields: &[u8]) {
-        self.bare = true;
+        self.has_separate_head = true;
         self.head.clear();
         self.head.extend_from_slice(fields);
     }
@@ -159,7 +159,7 @@ impl StoredResponse {
             end.or_else(|| memchr::memmem::find(head, b"\n\n").map(|at| at + 2)).unwrap_or(head.len())
         };
         let mut head = self.head.trim_ascii_start();
-        while !self.bare && is_interim(head) {
+        while !self.has_separate_head && is_interim(head) {
             head = head[end(head)..].trim_ascii_start();
         }
         &head[..end(head)]
@@ -176,7 +176,7 @@ impl StoredResponse {
     /// Returns the status line of the response. HTTP/2 has no status line, so an equivalent line is
     /// built.
     pub fn status_line(&self, status: u16) -> Vec<u8> {
-        match self.bare {
+        match self.has_separate_head {
             true => format!("HTTP/2 {status}").into_bytes(),
             false => self.head_lines().next().unwrap_or_default().to_vec(),
         }
@@ -221,30 +221,30 @@ pub struct ResponseChecks {
     messages: Option<Arc<dyn GrpcMessageConverter>>,
     /// The index in `reasons` of the first message about content that could not be decoded (see
     /// `DecodeError`). `None`: no check reads the content.
-    undecoded: Option<usize>,
+    first_decode_reason: Option<usize>,
     /// A reused buffer for converted or decoded content.
     text: Vec<u8>,
     /// Whether the content of the last response was converted or decoded into `text`.
-    is_text: bool,
+    is_content_converted: bool,
 }
 
 #[derive(Debug, Clone)]
 enum TextCheck {
-    Holds(Box<Finder<'static>>),
+    Contains(Box<Finder<'static>>),
     Matches(Regex),
 }
 
 impl TextCheck {
     fn compile(expected: &TextExpectation, patterns: &mut PatternCache) -> Result<TextCheck, PatternError> {
         Ok(match expected {
-            TextExpectation::Contains(text) => TextCheck::Holds(Box::new(Finder::new(text).into_owned())),
+            TextExpectation::Contains(text) => TextCheck::Contains(Box::new(Finder::new(text).into_owned())),
             TextExpectation::Matches(text) => TextCheck::Matches(patterns.compile(text)?),
         })
     }
 
     fn is_met_by(&self, text: &[u8]) -> bool {
         match self {
-            TextCheck::Holds(finder) => finder.find(text).is_some(),
+            TextCheck::Contains(finder) => finder.find(text).is_some(),
             TextCheck::Matches(pattern) => pattern.is_match(text),
         }
     }
@@ -275,7 +275,7 @@ pub struct FailedCheck {
     /// request.
     pub failure: RequestFailure,
     /// The index of the error message for the failed check.
-    check: usize,
+    reason_index: usize,
 }
 
 impl ResponseChecks {
@@ -286,7 +286,7 @@ impl ResponseChecks {
             return Ok(None);
         }
         let mut reasons = Vec::new();
-        reasons.extend(expect.within_ns.map(|ns| {
+        reasons.extend(expect.response_time_ns_max.map(|ns| {
             format!(
                 "the response took longer than {duration}",
                 duration = plimsoll_model::units::format_exact_duration(ns)
@@ -357,7 +357,7 @@ impl ResponseChecks {
             })
         };
         Ok(Some(ResponseChecks {
-            within_ns: expect.within_ns,
+            within_ns: expect.response_time_ns_max,
             headers,
             json: expect.json.clone(),
             body,
@@ -368,15 +368,15 @@ impl ResponseChecks {
             reasons,
             scratch: Vec::new(),
             messages: None,
-            undecoded,
+            first_decode_reason: undecoded,
             text: Vec::new(),
-            is_text: false,
+            is_content_converted: false,
         }))
     }
 
     /// Sets the converter that turns gRPC messages into JSON text.
-    pub fn set_message_text(&mut self, messages: Arc<dyn GrpcMessageConverter>) {
-        if self.undecoded.is_some() {
+    pub fn set_message_converter(&mut self, messages: Arc<dyn GrpcMessageConverter>) {
+        if self.first_decode_reason.is_some() {
             self.reasons
                 .push("the content of the response is not a message of the gRPC method's response type".to_owned());
             self.messages = Some(messages);
@@ -390,23 +390,26 @@ impl ResponseChecks {
         &mut self,
         answer: &StoredResponse,
         took_ns: u64,
-        taken: &mut dyn FnMut(usize, &[u8]),
+        store_capture: &mut dyn FnMut(usize, &[u8]),
     ) -> Option<FailedCheck> {
-        self.is_text = false;
+        self.is_content_converted = false;
         let expects = self.body.is_some() || !self.json.is_empty();
         let of_content = if expects { RequestFailure::Expectation } else { RequestFailure::Capture };
-        if let (Some(reasons), true) = (self.undecoded, answer.is_budget_exhausted) {
-            return Some(FailedCheck { failure: of_content, check: reasons + DecodeError::BudgetUsed as usize });
+        if let (Some(reasons), true) = (self.first_decode_reason, answer.is_budget_exhausted) {
+            return Some(FailedCheck { failure: of_content, reason_index: reasons + DecodeError::BudgetUsed as usize });
         }
         let coded = || is_coded(answer.field_values("content-encoding")) && !answer.content.is_empty();
-        let content: &[u8] = match (&self.messages, self.undecoded) {
+        let content: &[u8] = match (&self.messages, self.first_decode_reason) {
             (Some(messages), _) => {
                 self.text.clear();
                 self.text.shrink_to(REUSED_BUFFER_BYTES_MAX);
-                if !messages.read(&answer.content, &mut self.text) {
-                    return Some(FailedCheck { failure: RequestFailure::Expectation, check: self.reasons.len() - 1 });
+                if !messages.decode_to_json(&answer.content, &mut self.text) {
+                    return Some(FailedCheck {
+                        failure: RequestFailure::Expectation,
+                        reason_index: self.reasons.len() - 1,
+                    });
                 }
-                self.is_text = true;
+                self.is_content_converted = true;
                 &self.text
             }
             (None, Some(reasons)) if coded() => {
@@ -420,9 +423,9 @@ impl ResponseChecks {
                     }
                 };
                 if let Err(why) = decoded {
-                    return Some(FailedCheck { failure: of_content, check: reasons + why as usize });
+                    return Some(FailedCheck { failure: of_content, reason_index: reasons + why as usize });
                 }
-                self.is_text = true;
+                self.is_content_converted = true;
                 &self.text
             }
             _ => &answer.content,
@@ -430,7 +433,7 @@ impl ResponseChecks {
         let mut check = 0;
         let mut missed = |holds: bool| {
             check += 1;
-            (!holds).then_some(FailedCheck { failure: RequestFailure::Expectation, check: check - 1 })
+            (!holds).then_some(FailedCheck { failure: RequestFailure::Expectation, reason_index: check - 1 })
         };
         if let Some(within_ns) = self.within_ns
             && let Some(miss) = missed(took_ns <= within_ns)
@@ -472,8 +475,8 @@ impl ResponseChecks {
                 CaptureCheck::Cookie(name) => answer.cookie_value(name),
             };
             match found.or(default.as_deref().map(str::as_bytes)) {
-                Some(value) => taken(number, value),
-                None => return Some(FailedCheck { failure: RequestFailure::Capture, check: check + number }),
+                Some(value) => store_capture(number, value),
+                None => return Some(FailedCheck { failure: RequestFailure::Capture, reason_index: check + number }),
             }
         }
         None
@@ -482,12 +485,12 @@ impl ResponseChecks {
     /// Returns the converted or decoded content of the last response. `None`: the checks used the
     /// content as received, or the result is empty.
     pub fn converted_content(&self) -> Option<&[u8]> {
-        Some(&self.text[..]).filter(|text| self.is_text && !text.is_empty())
+        Some(&self.text[..]).filter(|text| self.is_content_converted && !text.is_empty())
     }
 
     /// Returns the message for a failed check, without secrets.
     pub fn reason(&self, miss: FailedCheck) -> &str {
-        self.reasons.get(miss.check).map_or("", String::as_str)
+        self.reasons.get(miss.reason_index).map_or("", String::as_str)
     }
 }
 
@@ -499,7 +502,12 @@ mod tests {
 
     fn stored_response(head: &str, content: &str) -> StoredResponse {
         let bare = !head.starts_with("HTTP/");
-        StoredResponse { head: head.into(), content: content.into(), bare, ..StoredResponse::default() }
+        StoredResponse {
+            head: head.into(),
+            content: content.into(),
+            has_separate_head: bare,
+            ..StoredResponse::default()
+        }
     }
 
     fn judge_answer(answer: &StoredResponse, expect: Expectations, captures: &[&str]) -> Result<Vec<String>, String> {
@@ -554,9 +562,9 @@ mod tests {
         assert!(error.contains("responses in flight take more than 128 MiB together"), "{error}");
         // A response returns its memory to the shared budget when it ends. This test returns the
         // memory of the first response by hand, because the test has a budget of its own.
-        room.return_bytes(std::mem::take(&mut answers[0].taken.0));
-        assert!(fits(&mut StoredResponse { taken: BufferReservation(0), ..StoredResponse::default() }));
-        answers.iter_mut().for_each(|answer| answer.taken.0 = 0);
+        room.return_bytes(std::mem::take(&mut answers[0].reservation.0));
+        assert!(fits(&mut StoredResponse { reservation: BufferReservation(0), ..StoredResponse::default() }));
+        answers.iter_mut().for_each(|answer| answer.reservation.0 = 0);
     }
 
     #[test]
@@ -567,7 +575,7 @@ mod tests {
         let header =
             |name: &str, it: &str| Expectations { headers: vec![(name.into(), text(it))], ..Default::default() };
         let body = |it: &str| Expectations { body: Some(text(it)), ..Expectations::default() };
-        let within = |ns| Expectations { within_ns: Some(ns), ..Expectations::default() };
+        let within = |ns| Expectations { response_time_ns_max: Some(ns), ..Expectations::default() };
         for (expect, miss) in [
             (json("$.ok", JsonExpectation::Flag(true)), None),
             (json("$.ok", JsonExpectation::Flag(false)), Some("expectation: $.ok is not false")),
@@ -656,7 +664,7 @@ mod tests {
             let found = judge_answer(answer, Expectations::default(), &["$.id"]);
             assert!(found.as_ref().is_err_and(|it| it.starts_with(&format!("capture: {part}"))), "{found:?}");
             // Checks that do not read the content accept an unknown content coding.
-            let within = Expectations { within_ns: Some(1_000), ..Expectations::default() };
+            let within = Expectations { response_time_ns_max: Some(1_000), ..Expectations::default() };
             assert_eq!(judge_answer(answer, within, &[]), Ok(vec![]));
         }
         // Empty content needs no decoding.

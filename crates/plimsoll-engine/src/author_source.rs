@@ -18,23 +18,23 @@ use plimsoll_wire::{
 pub struct AuthorSource {
     /// The plan's request, from which every batch is built. The plan's request sets the protocol
     /// and the framing.
-    like: EncodedRequest,
+    base_request: EncodedRequest,
     author: Box<dyn Author>,
-    writes_each: bool,
-    delays: bool,
+    writes_every_batch: bool,
+    has_delays: bool,
     /// The number of messages that the author usually writes in a batch, at least 1.
     pub(crate) messages: u32,
-    pub(crate) hears: bool,
+    pub(crate) wants_responses: bool,
     /// The batch that the author wrote last. The batch is not assigned to an exchange (one request
     /// with its response) yet.
     batch: Batch,
-    is_written: bool,
+    is_batch_ready: bool,
     /// The reason why the author halted; `None` while the author continues.
-    pub(crate) halted: Option<AuthorStopReason>,
+    pub(crate) stop_reason: Option<AuthorStopReason>,
     /// The last request that each exchange sent, by exchange number.
-    sent: Vec<EncodedRequest>,
+    requests: Vec<EncodedRequest>,
     /// The received part of the current response of each exchange, by exchange number.
-    heard: Vec<StoredResponse>,
+    responses: Vec<StoredResponse>,
     /// The mark with which the author identifies the batch in flight, by exchange number. `None`:
     /// the last response of the batch was reported.
     marks: Vec<Option<u64>>,
@@ -45,17 +45,17 @@ impl AuthorSource {
     /// true, the load is an open loop, and the author cannot delay requests.
     pub(crate) fn new(like: EncodedRequest, author: Box<dyn Author>, is_open: bool) -> AuthorSource {
         AuthorSource {
-            writes_each: author.writes_every_batch(),
-            delays: author.has_delays() && !is_open,
-            hears: author.wants_responses(),
+            writes_every_batch: author.writes_every_batch(),
+            has_delays: author.has_delays() && !is_open,
+            wants_responses: author.wants_responses(),
             messages: author.messages_per_batch().max(1),
-            like: if author.wants_responses() { like.with_content() } else { like },
+            base_request: if author.wants_responses() { like.with_content() } else { like },
             author,
             batch: Batch::default(),
-            is_written: false,
-            halted: None,
-            sent: Vec::new(),
-            heard: Vec::new(),
+            is_batch_ready: false,
+            stop_reason: None,
+            requests: Vec::new(),
+            responses: Vec::new(),
             marks: Vec::new(),
         }
     }
@@ -63,9 +63,9 @@ impl AuthorSource {
     /// Returns how long a simulated user waits before its next request, ns, as the author decides.
     /// `None`: the author has halted. The delay also applies to the user's first request.
     pub(crate) fn user_delay_ns(&mut self) -> Option<u64> {
-        match self.halted {
+        match self.stop_reason {
             Some(_) => None,
-            None if self.delays => self.author.delay_ns().map_err(|halt| self.halted = Some(halt)).ok(),
+            None if self.has_delays => self.author.delay_ns().map_err(|halt| self.stop_reason = Some(halt)).ok(),
             None => Some(0),
         }
     }
@@ -73,16 +73,16 @@ impl AuthorSource {
     /// Makes the author write the next batch of messages, unless a batch is ready. Returns false if
     /// the author has halted.
     pub(crate) fn prepare_batch(&mut self) -> bool {
-        if self.halted.is_some() {
+        if self.stop_reason.is_some() {
             return false;
         }
         // An author whose requests are all equal is called only once.
-        if !self.is_written {
+        if !self.is_batch_ready {
             self.batch.clear();
             match self.author.write(&mut self.batch) {
-                Ok(()) => self.is_written = true,
+                Ok(()) => self.is_batch_ready = true,
                 Err(halt) => {
-                    self.halted = Some(halt);
+                    self.stop_reason = Some(halt);
                     return false;
                 }
             }
@@ -93,31 +93,31 @@ impl AuthorSource {
     /// Assigns the ready batch to `exchange`. Returns its number of messages.
     pub(crate) fn assign_batch(&mut self, exchange: u32) -> u32 {
         let at = exchange as usize;
-        while self.sent.len() <= at {
-            self.sent.push(self.like.clone());
-            self.heard.push(StoredResponse::default());
+        while self.requests.len() <= at {
+            self.requests.push(self.base_request.clone());
+            self.responses.push(StoredResponse::default());
             self.marks.push(None);
         }
-        self.heard[at].begin_response(None, false);
+        self.responses[at].begin_response(None, false);
         self.marks[at] = Some(self.batch.mark);
-        if self.writes_each {
-            self.is_written = false;
-            self.sent[at].rewrite_from_batch(&mut self.batch, self.hears);
-        } else if !self.batch.bytes.is_empty() && self.sent[at].h1() != self.batch.bytes {
-            self.sent[at].rewrite_from_batch(&mut self.batch.clone(), self.hears);
+        if self.writes_every_batch {
+            self.is_batch_ready = false;
+            self.requests[at].rewrite_from_batch(&mut self.batch, self.wants_responses);
+        } else if !self.batch.bytes.is_empty() && self.requests[at].h1() != self.batch.bytes {
+            self.requests[at].rewrite_from_batch(&mut self.batch.clone(), self.wants_responses);
         }
-        self.sent[at].messages()
+        self.requests[at].messages()
     }
 
     /// Returns the request that `exchange` sends.
     #[inline]
     pub(crate) fn request(&self, exchange: u32) -> &EncodedRequest {
-        &self.sent[exchange as usize]
+        &self.requests[exchange as usize]
     }
 
     /// Stores the next piece of the response that `exchange` receives.
     pub(crate) fn add_response_piece(&mut self, exchange: u32, piece: ResponsePiece) {
-        self.heard[exchange as usize].add_piece(piece);
+        self.responses[exchange as usize].add_piece(piece);
     }
 
     /// Reports a complete response to the author, or lets the author follow the redirect in the
@@ -131,10 +131,10 @@ impl AuthorSource {
         times: ResponseTimes,
         (is_last, may_ask_on): (bool, bool),
     ) -> bool {
-        let heard = &mut self.heard[exchange as usize];
+        let heard = &mut self.responses[exchange as usize];
         heard.add_piece(piece);
         let mut asks_on = false;
-        if self.halted.is_none() {
+        if self.stop_reason.is_none() {
             let mark = self.marks[exchange as usize].unwrap_or_default();
             let (head, content, content_bytes) = (heard.head(), heard.content(), heard.content_bytes());
             let answer = AuthorResponse { status, head, content, content_bytes, mark, is_last, times };
@@ -143,9 +143,9 @@ impl AuthorSource {
             asks_on = may_ask_on && is_redirect(status) && self.author.follow_redirect(&answer, &mut further);
             if asks_on {
                 self.marks[exchange as usize] = Some(further.mark);
-                self.sent[exchange as usize].rewrite_from_batch(&mut further, true);
+                self.requests[exchange as usize].rewrite_from_batch(&mut further, true);
             } else {
-                self.halted = self.author.receive_response(&answer).err();
+                self.stop_reason = self.author.receive_response(&answer).err();
                 if is_last {
                     self.marks[exchange as usize] = None;
                 }

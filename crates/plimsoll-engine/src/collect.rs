@@ -4,7 +4,7 @@
 //!
 //! Not here: how parts start, how their reports arrive, and how they are stopped.
 
-use plimsoll_model::failed_answer::keep_first_failures;
+use plimsoll_model::failed_response::merge_first_failures;
 use plimsoll_model::{
     EarlyStopReason, FailedResponse, Injector, Interval, Ledger, LoadEnd, Plan, PlanRecord, RouteNumber, Run, Schedule,
 };
@@ -97,13 +97,13 @@ pub struct Collector {
     measured_from_ns: u64,
     schedule_end_ns: u64,
     /// The number of ticks that each part has reported; `u64::MAX` for a part that is done or lost.
-    delivered: Vec<u64>,
+    ticks_reported: Vec<u64>,
     /// For each part, the ledger (counts of request outcomes) so far, by route.
     ledgers: Vec<BTreeMap<RouteNumber, Ledger>>,
     /// The figures of ticks that some parts have not delivered yet, summed over the other parts, by
     /// tick number.
-    open: BTreeMap<u64, Interval>,
-    stopped: Option<EarlyStopReason>,
+    incomplete_ticks: BTreeMap<u64, Interval>,
+    stop_reason: Option<EarlyStopReason>,
     used_up: bool,
     window_end_ns: u64,
     origin_ns: u64,
@@ -117,10 +117,10 @@ impl Collector {
             run: Run { injectors, ..Run::new(plan) },
             measured_from_ns: schedule.measured_from_ns(),
             schedule_end_ns: schedule.end_ns().unwrap_or(u64::MAX),
-            delivered: vec![0; parts.max(1)],
+            ticks_reported: vec![0; parts.max(1)],
             ledgers: vec![BTreeMap::new(); parts.max(1)],
-            open: BTreeMap::new(),
-            stopped: None,
+            incomplete_ticks: BTreeMap::new(),
+            stop_reason: None,
             used_up: false,
             window_end_ns: 0,
             origin_ns: 0,
@@ -142,28 +142,28 @@ impl Collector {
     /// Adds the report of a part, and passes every tick that is now complete to the listener.
     /// Returns `Break` if the caller must stop all parts; their remaining reports are still
     /// accepted.
-    pub fn take_report(&mut self, reported: PartReport, on_tick: &mut TickListener) -> ControlFlow<()> {
+    pub fn add_report(&mut self, reported: PartReport, on_tick: &mut TickListener) -> ControlFlow<()> {
         match reported {
             PartReport::Tick { part, index, interval } => {
-                self.delivered[part] = index + 1;
+                self.ticks_reported[part] = index + 1;
                 for (route, figures) in interval.routes.iter() {
                     self.ledgers[part].entry(route).or_default().merge(&figures.ledger);
                 }
-                match self.open.entry(index) {
+                match self.incomplete_ticks.entry(index) {
                     Entry::Vacant(first) => _ = first.insert(interval),
                     Entry::Occupied(mut sum) => sum.get_mut().merge_parallel(&interval),
                 }
             }
             PartReport::Done { part, window_end_ns, failed_answers, used_up } => {
                 self.used_up |= used_up;
-                keep_first_failures(&mut self.run.failed_answers, &failed_answers);
-                self.delivered[part] = u64::MAX;
+                merge_first_failures(&mut self.run.failed_answers, &failed_answers);
+                self.ticks_reported[part] = u64::MAX;
                 self.window_end_ns = self.window_end_ns.max(window_end_ns);
             }
             PartReport::Lost { part, why } => self.mark_part_lost(part, why),
         }
-        let complete = self.delivered.iter().copied().min().unwrap_or(0);
-        while let Some(first) = self.open.first_entry()
+        let complete = self.ticks_reported.iter().copied().min().unwrap_or(0);
+        while let Some(first) = self.incomplete_ticks.first_entry()
             && *first.key() < complete
         {
             let (index, interval) = first.remove_entry();
@@ -187,38 +187,38 @@ impl Collector {
     /// Marks a part as lost. Requests whose outcome the part never reported count as in flight, in
     /// the tick after its last reported tick.
     fn mark_part_lost(&mut self, part: usize, why: EarlyStopReason) {
-        let index = std::mem::replace(&mut self.delivered[part], u64::MAX);
+        let index = std::mem::replace(&mut self.ticks_reported[part], u64::MAX);
         if index == u64::MAX {
             return;
         }
-        let tick = self.open.entry(index).or_default();
+        let tick = self.incomplete_ticks.entry(index).or_default();
         for (route, ledger) in &self.ledgers[part] {
             tick.routes.figures_mut(*route).ledger.in_flight += ledger.requests_without_outcome();
         }
         self.window_end_ns = self.window_end_ns.max((index * Plan::TICK_NS).min(self.schedule_end_ns));
-        self.stopped.get_or_insert(why);
+        self.stop_reason.get_or_insert(why);
     }
 
     /// Passes a tick to the listener, even after the run was stopped, because the tick belongs to
     /// the record. If there are several reasons to stop, the first one counts.
     fn notify_listener(&mut self, tick: &Tick, on_tick: &mut TickListener) -> ControlFlow<()> {
         if let ControlFlow::Break(reason) = on_tick(tick)
-            && self.stopped.is_none()
+            && self.stop_reason.is_none()
         {
-            self.stopped = Some(reason);
+            self.stop_reason = Some(reason);
         }
         self.break_if_stopped()
     }
 
     fn break_if_stopped(&self) -> ControlFlow<()> {
-        if self.stopped.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if self.stop_reason.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     /// Returns the whole run. The caller must wait until every part is done or lost.
     pub fn finish(mut self) -> Run {
-        debug_assert!(self.open.is_empty(), "every worker has reported its end");
+        debug_assert!(self.incomplete_ticks.is_empty(), "every worker has reported its end");
         self.run.window_ns = (self.measured_from_ns.min(self.window_end_ns), self.window_end_ns);
-        self.run.ending = Some(match self.stopped {
+        self.run.ending = Some(match self.stop_reason {
             Some(reason) => LoadEnd::Stopped(reason),
             None if self.used_up => LoadEnd::Stopped(EarlyStopReason::UsedUp),
             None => LoadEnd::Finished,
@@ -279,12 +279,12 @@ mod tests {
                 ControlFlow::Continue(())
             };
             for reported in [tick_report(0, 0, 10, 9), tick_report(0, 1, 0, 0), tick_report(1, 0, 10, 8)] {
-                assert!(collector.take_report(reported, &mut on_tick).is_continue());
+                assert!(collector.add_report(reported, &mut on_tick).is_continue());
             }
-            assert!(collector.take_report(PartReport::Lost { part: 1, why: why() }, &mut on_tick).is_break());
+            assert!(collector.add_report(PartReport::Lost { part: 1, why: why() }, &mut on_tick).is_break());
             let lost_all = matches!(after[0], PartReport::Lost { .. });
             for reported in after {
-                assert!(collector.take_report(reported, &mut on_tick).is_break());
+                assert!(collector.add_report(reported, &mut on_tick).is_break());
             }
             let run = collector.finish();
             assert_eq!(shown[0], (1, 20));

@@ -69,27 +69,27 @@ pub struct ConnectionSlot<S> {
     pub waiting: ExchangeQueue,
     /// Whether the last send was partial. After a partial send, the next writable event sends the
     /// remaining bytes.
-    pub sending: bool,
+    pub has_partial_send: bool,
     /// The readiness that was not handled yet, and that the next iteration of the event loop must
     /// handle.
     pub deferred: Readiness,
     /// Whether the slot is in the worker's list of idle or free slots (open loops only).
-    pub listed: bool,
+    pub is_in_slot_list: bool,
     /// Whether the connection belongs to the session of one user, so that other users cannot use it
     /// (open loops only).
-    pub owned: bool,
+    pub is_session_owned: bool,
     /// The slot that replaces this slot for new exchanges after the server sent GOAWAY (closed
     /// loops only).
     pub goaway_replacement: Option<u32>,
     /// Whether this slot replaces another slot, on whose connection the server sent GOAWAY.
-    pub stands_in: bool,
+    pub is_goaway_replacement: bool,
     /// The time at which the connect began, ns. Once the connection is open, the time at which its
     /// TLS handshake began.
     pub began_ns: u64,
     /// The number of the target address that the connection uses.
     pub address: u16,
     /// The number of addresses tried so far for this connection, including the current one.
-    pub tried: u16,
+    pub addresses_tried: u16,
 }
 
 impl<S> ConnectionSlot<S> {
@@ -100,15 +100,15 @@ impl<S> ConnectionSlot<S> {
             generation: 0,
             conn: Conn::new(),
             waiting: ExchangeQueue::EMPTY,
-            sending: false,
+            has_partial_send: false,
             deferred: Readiness::NONE,
-            listed: false,
-            owned: false,
+            is_in_slot_list: false,
+            is_session_owned: false,
             goaway_replacement: None,
-            stands_in: false,
+            is_goaway_replacement: false,
             began_ns: 0,
             address: 0,
-            tried: 0,
+            addresses_tried: 0,
         }
     }
 

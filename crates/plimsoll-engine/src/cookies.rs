@@ -25,7 +25,7 @@ struct Cookie {
     path: String,
     /// The time at which the cookie expires, s since 1970. `None`: the cookie ends with the user's
     /// session.
-    until_s: Option<u64>,
+    expires_s: Option<u64>,
     https_only: bool,
 }
 
@@ -64,7 +64,7 @@ impl CookieJar {
             name: name.to_owned(),
             value: value.to_owned(),
             path: default_path(scope.request_path()).to_owned(),
-            until_s: None,
+            expires_s: None,
             https_only: false,
         };
         let mut max_age_s: Option<i64> = None;
@@ -74,7 +74,7 @@ impl CookieJar {
             match key.trim().to_ascii_lowercase().as_str() {
                 "path" if value.starts_with('/') => cookie.path = value.to_owned(),
                 "secure" => cookie.https_only = true,
-                "expires" => cookie.until_s = parse_cookie_date_s(value).or(cookie.until_s),
+                "expires" => cookie.expires_s = parse_cookie_date_s(value).or(cookie.expires_s),
                 "max-age" => max_age_s = value.parse().ok().or(max_age_s),
                 "domain" => {
                     let domain = value.trim_start_matches('.').to_ascii_lowercase();
@@ -89,10 +89,10 @@ impl CookieJar {
             }
         }
         if let Some(seconds) = max_age_s {
-            cookie.until_s = Some(scope.now_s.saturating_add_signed(seconds.max(0)));
+            cookie.expires_s = Some(scope.now_s.saturating_add_signed(seconds.max(0)));
         }
         let known = self.cookies.iter().position(|it| it.name == cookie.name && it.path == cookie.path);
-        match (known, cookie.until_s.is_some_and(|until_s| until_s <= scope.now_s)) {
+        match (known, cookie.expires_s.is_some_and(|until_s| until_s <= scope.now_s)) {
             (Some(at), true) => _ = self.cookies.remove(at),
             (Some(at), false) => self.cookies[at] = cookie,
             (None, true) => {}
@@ -112,7 +112,7 @@ impl CookieJar {
         let is_sent = |cookie: &&Cookie| {
             path_matches(&cookie.path, path)
                 && (scope.https || !cookie.https_only)
-                && cookie.until_s.is_none_or(|until_s| until_s > scope.now_s)
+                && cookie.expires_s.is_none_or(|until_s| until_s > scope.now_s)
         };
         // A user has few cookies, so each round searches all cookies for the longest path that is
         // shorter than the path of the previous round.

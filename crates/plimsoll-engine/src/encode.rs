@@ -13,12 +13,12 @@ pub fn encode_request(plan: &Plan, request: &Request) -> Result<EncodedRequest, 
         host: &host,
         headers: &request.headers,
         body: &request.body,
-        keep_alive: plan.carriage.keep_alive,
+        keep_alive: plan.connection_plan.keep_alive,
     };
     let encoded = EncodedRequest::new(&parts)?;
     // The request is encoded for HTTP/2 only if a connection may use HTTP/2. Encoding only for
     // HTTP/1.1 saves time, because a template is encoded again for each request.
-    let ConnectionPlan { http, tls, .. } = &plan.carriage;
+    let ConnectionPlan { http, tls, .. } = &plan.connection_plan;
     let may_be_h2 = *http == HttpChoice::H2 || (*http == HttpChoice::Auto && tls.is_some());
     Ok(if may_be_h2 { encoded.with_h2(&parts, plan.traffic.origin.is_secure()) } else { encoded })
 }
@@ -34,5 +34,5 @@ pub fn host_field(plan: &Plan) -> String {
 /// Creates the TLS client of `plan`; `None`: the plan does not use TLS. Returns an error if the TLS
 /// options of the plan are invalid.
 pub fn tls_client(plan: &Plan) -> Result<Option<tls::Client>, tls::ConfigError> {
-    plan.carriage.tls.as_ref().map(tls::Client::new).transpose()
+    plan.connection_plan.tls.as_ref().map(tls::Client::new).transpose()
 }

@@ -32,7 +32,7 @@ pub enum RequestEncodeError {
     Message,
     /// The plan sends a list of requests, but the list is missing.
     #[error("the plan has no list of requests")]
-    Unlisted,
+    MissingRequestList,
 }
 
 /// Which parts of the responses of a route are stored for checks.
@@ -63,18 +63,18 @@ pub struct EncodedRoute {
     /// The maximum number of redirects that one request of the route may follow.
     pub follow: u8,
     /// Which parts of the route's responses are stored.
-    pub kept: ResponseRetention,
+    pub retention: ResponseRetention,
     /// The compiled checks of the route's responses; `None`: only the status is checked.
     pub checks: Option<Box<ResponseChecks>>,
     /// The route's request template; `None`: every request of the route is equal.
-    pub(crate) form: Option<Box<RouteTemplate>>,
+    pub(crate) template: Option<Box<RouteTemplate>>,
 }
 
 /// The request template of a route, with the buffers for filling it in.
 #[derive(Debug, Clone)]
 pub(crate) struct RouteTemplate {
     /// The compiled template; `None`: only cookies and redirects change the request.
-    form: Option<RequestTemplate>,
+    template: Option<RequestTemplate>,
     request: Request,
     /// The number of header fields before the `Cookie` field that contains the user's cookies. The
     /// `Cookie` field with the user's cookies is the last header field.
@@ -90,14 +90,14 @@ pub(crate) struct RouteTemplate {
 /// The converter of filled-in JSON bodies to gRPC messages.
 #[derive(Debug, Clone)]
 struct GrpcBodyConverter {
-    text: Arc<dyn GrpcMessageConverter>,
+    message_converter: Arc<dyn GrpcMessageConverter>,
     content: Vec<u8>,
 }
 
 impl RouteTemplate {
     /// Returns whether any part of the request is a template.
     pub fn has_template(&self) -> bool {
-        self.form.is_some()
+        self.template.is_some()
     }
 
     fn request_parts(&self) -> h1::RequestParts<'_> {
@@ -110,9 +110,9 @@ impl RouteTemplate {
     /// valid message. A call with an invalid body is sent without a message, so that the server
     /// reports the error.
     fn convert_body_to_messages(&mut self) -> bool {
-        let Some(GrpcBodyConverter { text, content }) = &mut self.messages else { return true };
+        let Some(GrpcBodyConverter { message_converter: text, content }) = &mut self.messages else { return true };
         content.clear();
-        text.write(&self.request.body, content)
+        text.encode_from_json(&self.request.body, content)
     }
 
     /// Returns whether the request has its own `Cookie` field, which replaces the cookies of a
@@ -163,12 +163,12 @@ impl EncodedRoute {
         text: &Arc<dyn GrpcMessageConverter>,
     ) -> Result<(), RequestEncodeError> {
         if let Some(checks) = &mut self.checks {
-            checks.set_message_text(Arc::clone(text));
+            checks.set_message_converter(Arc::clone(text));
         }
         let fills_body =
-            |form: &&mut Box<RouteTemplate>| form.form.as_ref().is_some_and(RequestTemplate::has_body_template);
-        let Some(form) = self.form.as_mut().filter(fills_body) else { return Ok(()) };
-        form.messages = Some(GrpcBodyConverter { text: Arc::clone(text), content: Vec::new() });
+            |form: &&mut Box<RouteTemplate>| form.template.as_ref().is_some_and(RequestTemplate::has_body_template);
+        let Some(form) = self.template.as_mut().filter(fills_body) else { return Ok(()) };
+        form.messages = Some(GrpcBodyConverter { message_converter: Arc::clone(text), content: Vec::new() });
         let fits = form.convert_body_to_messages();
         let like = self.request.clone();
         self.request.rewrite(&like, &form.request_parts());
@@ -186,7 +186,7 @@ impl RouteCompiler<'_, '_> {
             self.values.fill(form, &mut request, &FillContext::for_first_request(self.unix_offset_ns / 1_000_000));
         }
         let checks = ResponseChecks::compile(route, self.patterns)?;
-        let kept = match (&checks, self.cookies || route.follow > 0) {
+        let kept = match (&checks, self.cookies || route.redirects_max > 0) {
             (Some(_), _) => ResponseRetention::All,
             (None, true) => ResponseRetention::Head,
             (None, false) => ResponseRetention::Nothing,
@@ -198,20 +198,28 @@ impl RouteCompiler<'_, '_> {
             Some(_) if !returns_stream => encoded.requiring_one_response_message(),
             _ => encoded,
         };
-        let is_written = form.is_some() || self.cookies || route.follow > 0;
+        let is_written = form.is_some() || self.cookies || route.redirects_max > 0;
         Ok(EncodedRoute {
             ok_status: route.ok_status.clone(),
             ok_grpc: route.grpc.as_ref().map(|call| call.ok),
             times_messages: returns_stream,
             timeout_ns: route.timeout_ns,
-            follow: route.follow,
-            form: is_written.then(|| {
-                let (host, keep_alive) = (host_field(self.plan), self.plan.carriage.keep_alive);
+            follow: route.redirects_max,
+            template: is_written.then(|| {
+                let (host, keep_alive) = (host_field(self.plan), self.plan.connection_plan.keep_alive);
                 let headers = request.headers.len();
-                Box::new(RouteTemplate { form, request, headers, cookie: None, host, keep_alive, messages: None })
+                Box::new(RouteTemplate {
+                    template: form,
+                    request,
+                    headers,
+                    cookie: None,
+                    host,
+                    keep_alive,
+                    messages: None,
+                })
             }),
             request: if kept == ResponseRetention::Nothing { encoded } else { encoded.with_content() },
-            kept,
+            retention: kept,
             checks: checks.map(Box::new),
         })
     }
@@ -279,10 +287,10 @@ impl FilledRoutes {
         cookies: &mut dyn FnMut(&str, &mut String),
     ) {
         let route = &mut self.routes[usize::from(route)];
-        let Some(form) = &mut route.form else { return };
+        let Some(form) = &mut route.template else { return };
         let filled = FilledRequest::for_exchange(&mut self.filled, exchange, &route.request);
         (filled.hops, filled.as_get) = (0, false);
-        if let Some(templates) = &form.form {
+        if let Some(templates) = &form.template {
             self.values.fill(templates, &mut form.request, turn);
             form.convert_body_to_messages();
         }
@@ -313,13 +321,13 @@ impl FilledRoutes {
     ) -> Result<(), RedirectRefusal> {
         let target = redirect_target(location, path_and_query(self.request(exchange, route)), origin)?;
         let route = &mut self.routes[usize::from(route)];
-        let Some(form) = &route.form else { return Err(RedirectRefusal::TooOften) };
+        let Some(form) = &route.template else { return Err(RedirectRefusal::TooOften) };
         let filled = FilledRequest::for_exchange(&mut self.filled, exchange, &route.request);
         if filled.hops >= route.follow {
             return Err(RedirectRefusal::TooOften);
         }
         let mut form = form.as_ref().clone();
-        if let Some(templates) = &form.form {
+        if let Some(templates) = &form.template {
             self.values.fill(templates, &mut form.request, turn);
         }
         filled.as_get |= turns_into_get(status, &form.request.method);

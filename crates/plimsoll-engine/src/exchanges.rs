@@ -34,7 +34,7 @@ pub struct Exchange {
     pub resent: u8,
     /// The number of messages (requests of one batch) of this exchange whose responses follow after
     /// the current response.
-    pub further: u32,
+    pub later_responses: u32,
     /// The number of the previous exchange in the lane, which lists the exchanges with equal
     /// timeouts by deadline.
     previous_in_lane: u32,
@@ -63,7 +63,7 @@ impl Exchange {
             route,
             measured,
             resent: 0,
-            further: 0,
+            later_responses: 0,
             previous_in_lane: NO_EXCHANGE,
             next_in_lane: NO_EXCHANGE,
             next_in_queue: NO_EXCHANGE,
@@ -107,7 +107,7 @@ struct EqualTimeoutList {
 /// The exchanges of a worker, by number.
 #[derive(Debug)]
 pub struct Exchanges {
-    places: Vec<Exchange>,
+    exchanges: Vec<Exchange>,
     free: Vec<u32>,
     lanes: Vec<EqualTimeoutList>,
     /// For each route, the index of the lane (list of exchanges) with the route's timeout.
@@ -136,7 +136,7 @@ impl Exchanges {
                 at as u32
             })
             .collect();
-        Exchanges { places: Vec::new(), free: Vec::new(), lanes, lane_of }
+        Exchanges { exchanges: Vec::new(), free: Vec::new(), lanes, lane_of }
     }
 
     /// Adds an exchange and returns its number. The timeout of the exchange counts from `now_ns`,
@@ -151,18 +151,18 @@ impl Exchanges {
         exchange.previous_in_lane = lane.last;
         let number = match self.free.pop() {
             Some(number) => {
-                self.places[number as usize] = exchange;
+                self.exchanges[number as usize] = exchange;
                 number
             }
             None => {
-                self.places.push(exchange);
-                self.places.len() as u32 - 1
+                self.exchanges.push(exchange);
+                self.exchanges.len() as u32 - 1
             }
         };
         lane.last = number;
         match exchange.previous_in_lane {
             NO_EXCHANGE => (lane.first, lane.first_ns) = (number, exchange.deadline_ns),
-            before => self.places[before as usize].next_in_lane = number,
+            before => self.exchanges[before as usize].next_in_lane = number,
         }
         number
     }
@@ -171,74 +171,74 @@ impl Exchanges {
     /// exchange begins.
     #[inline(always)]
     pub fn end(&mut self, number: u32) {
-        let Exchange { route, previous_in_lane: before, next_in_lane: after, .. } = self.places[number as usize];
+        let Exchange { route, previous_in_lane: before, next_in_lane: after, .. } = self.exchanges[number as usize];
         let lane = &mut self.lanes[self.lane_of[usize::from(route)] as usize];
         let mut after_ns = u64::MAX;
         match after {
             NO_EXCHANGE => lane.last = before,
             _ => {
-                let next = &mut self.places[after as usize];
+                let next = &mut self.exchanges[after as usize];
                 next.previous_in_lane = before;
                 after_ns = next.deadline_ns;
             }
         }
         match before {
             NO_EXCHANGE => (lane.first, lane.first_ns) = (after, after_ns),
-            _ => self.places[before as usize].next_in_lane = after,
+            _ => self.exchanges[before as usize].next_in_lane = after,
         }
         self.free.push(number);
     }
 
     /// Appends an exchange to `line`, the queue of exchanges that wait for a connection.
-    pub fn append_to_queue(&mut self, line: &mut ExchangeQueue, number: u32) {
-        self.places[number as usize].next_in_queue = NO_EXCHANGE;
-        match line.last {
-            NO_EXCHANGE => line.first = number,
-            last => self.places[last as usize].next_in_queue = number,
+    pub fn append_to_queue(&mut self, queue: &mut ExchangeQueue, number: u32) {
+        self.exchanges[number as usize].next_in_queue = NO_EXCHANGE;
+        match queue.last {
+            NO_EXCHANGE => queue.first = number,
+            last => self.exchanges[last as usize].next_in_queue = number,
         }
-        line.last = number;
-        line.length += 1;
+        queue.last = number;
+        queue.length += 1;
     }
 
     /// Removes the first exchange from the queue `line` and returns its number.
-    pub fn take_first(&mut self, line: &mut ExchangeQueue) -> Option<u32> {
-        let number = line.first;
+    pub fn take_first(&mut self, queue: &mut ExchangeQueue) -> Option<u32> {
+        let number = queue.first;
         if number == NO_EXCHANGE {
             return None;
         }
-        line.first = self.places[number as usize].next_in_queue;
-        if line.first == NO_EXCHANGE {
-            line.last = NO_EXCHANGE;
+        queue.first = self.exchanges[number as usize].next_in_queue;
+        if queue.first == NO_EXCHANGE {
+            queue.last = NO_EXCHANGE;
         }
-        line.length -= 1;
+        queue.length -= 1;
         Some(number)
     }
 
     /// Removes an exchange from the queue `line`. Returns whether the exchange was in the queue.
-    pub fn remove_from_queue(&mut self, line: &mut ExchangeQueue, number: u32) -> bool {
-        let Some(before) = self.numbers_in_queue(line).take_while(|other| *other != number).last() else {
-            return line.first == number && self.take_first(line).is_some();
+    pub fn remove_from_queue(&mut self, queue: &mut ExchangeQueue, number: u32) -> bool {
+        let Some(before) = self.numbers_in_queue(queue).take_while(|other| *other != number).last() else {
+            return queue.first == number && self.take_first(queue).is_some();
         };
-        if self.places[before as usize].next_in_queue != number {
+        if self.exchanges[before as usize].next_in_queue != number {
             return false;
         }
-        self.places[before as usize].next_in_queue = self.places[number as usize].next_in_queue;
-        if line.last == number {
-            line.last = before;
+        self.exchanges[before as usize].next_in_queue = self.exchanges[number as usize].next_in_queue;
+        if queue.last == number {
+            queue.last = before;
         }
-        line.length -= 1;
+        queue.length -= 1;
         true
     }
 
     /// Iterates over the numbers of the exchanges in the queue `line`, the first one first.
-    pub fn numbers_in_queue(&self, line: &ExchangeQueue) -> impl Iterator<Item = u32> {
+    pub fn numbers_in_queue(&self, queue: &ExchangeQueue) -> impl Iterator<Item = u32> {
         let some = |number: u32| (number != NO_EXCHANGE).then_some(number);
-        std::iter::successors(some(line.first), move |number| some(self.places[*number as usize].next_in_queue))
+        std::iter::successors(some(queue.first), move |number| some(self.exchanges[*number as usize].next_in_queue))
     }
 
     /// Iterates over all exchanges in flight, in no particular order.
     pub fn iter_in_flight(&self) -> impl Iterator<Item = &Exchange> {
-        let at = |number: u32| (number != NO_EXCHANGE).then(|| &self.places[number as usize]);
+        let at = |number: u32| (number != NO_EXCHANGE).then(|| &self.exchanges[number as usize]);
         self.lanes
             .iter()
             .flat_map(move |lane| std::iter::successors(at(lane.first), move |exchange| at(exchange.next_in_lane)))
@@ -263,14 +263,14 @@ impl Index<u32> for Exchanges {
 
     #[inline]
     fn index(&self, number: u32) -> &Exchange {
-        &self.places[number as usize]
+        &self.exchanges[number as usize]
     }
 }
 
 impl IndexMut<u32> for Exchanges {
     #[inline]
     fn index_mut(&mut self, number: u32) -> &mut Exchange {
-        &mut self.places[number as usize]
+        &mut self.exchanges[number as usize]
     }
 }
 
@@ -300,7 +300,7 @@ mod tests {
                 assert_eq!(first.map(|(at_ns, _)| at_ns), expect.iter().map(|e| e.0).min());
                 assert!(first.is_none_or(|(at_ns, number)| expect.iter().any(|e| (e.0, e.1) == (at_ns, number))));
             }
-            assert!(exchanges.places.len() <= 20, "places are used again");
+            assert!(exchanges.exchanges.len() <= 20, "places are used again");
         }
     }
 

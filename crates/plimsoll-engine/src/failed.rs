@@ -9,7 +9,7 @@
 //! (`plimsoll_model::failed_answer`).
 
 use crate::answers::StoredResponse;
-use plimsoll_model::failed_answer::{KEPT_RESPONSE_BYTES, KINDS_MAX, MissedCheck};
+use plimsoll_model::failed_response::{KEPT_RESPONSE_BYTES, KINDS_MAX, MissedCheck};
 use plimsoll_model::{CallFault, FailedResponse, GrpcStatus, RedactionLevel};
 use plimsoll_wire::ProtocolError;
 
@@ -25,7 +25,7 @@ pub enum FailedResponseKind {
         /// The HTTP status of the response.
         status: u16,
         /// The gRPC status of the call.
-        ended: GrpcStatus,
+        grpc_status: GrpcStatus,
         /// Whether the response has a `grpc-status` field. Without the field, the gRPC status was
         /// derived from `status`.
         is_stated: bool,
@@ -44,8 +44,8 @@ impl FailedResponseKind {
         match (self, other) {
             (FailedResponseKind::Protocol(_), FailedResponseKind::Protocol(_)) => true,
             (
-                FailedResponseKind::Call { status, ended, fault, .. },
-                FailedResponseKind::Call { status: other_status, ended: other_ended, fault: other_fault, .. },
+                FailedResponseKind::Call { status, grpc_status: ended, fault, .. },
+                FailedResponseKind::Call { status: other_status, grpc_status: other_ended, fault: other_fault, .. },
             ) => (status, ended, fault) == (other_status, other_ended, other_fault),
             _ => self == other,
         }
@@ -54,13 +54,13 @@ impl FailedResponseKind {
 
 /// A received piece of a response, with its exchange and its arrival time.
 #[derive(Debug, Clone, Copy)]
-pub struct AnswerPiece<'a> {
+pub struct TimedResponsePiece<'a> {
     /// The number of the exchange that received the piece.
     pub exchange: u32,
     /// Whether this is the first piece of the response.
     pub first: bool,
     /// Whether the piece contains only content, because the head arrived separately.
-    pub bare: bool,
+    pub has_separate_head: bool,
     pub bytes: &'a [u8],
     /// The time at which the piece arrived, ns of schedule time.
     pub at_ns: u64,
@@ -72,7 +72,7 @@ struct FailedResponseCopy {
     bytes: Vec<u8>,
     /// The number of the exchange whose next pieces continue this copy of a response; `None` once
     /// the copy is complete.
-    open: Option<u32>,
+    unfinished_exchange: Option<u32>,
 }
 
 impl FailedResponseCopy {
@@ -88,7 +88,7 @@ pub struct FailedResponses {
     kept: Vec<FailedResponseCopy>,
     /// Responses whose status is successful, but which fail an expectation or a capture: the first
     /// response for each failed check.
-    missing: Vec<FailedResponse>,
+    failed_checks: Vec<FailedResponse>,
     /// How much of the stored responses is redacted.
     redact: RedactionLevel,
 }
@@ -101,15 +101,15 @@ impl FailedResponses {
 
     /// Stores a piece of an unfinished response that has failed or may fail.
     #[cold]
-    pub fn add_unfinished_piece(&mut self, kind: FailedResponseKind, piece: AnswerPiece) {
+    pub fn add_unfinished_piece(&mut self, kind: FailedResponseKind, piece: TimedResponsePiece) {
         self.store_piece(kind, piece);
     }
 
     /// Stores the last piece of a failed response.
     #[cold]
-    pub fn store_last_piece(&mut self, kind: FailedResponseKind, piece: AnswerPiece) {
+    pub fn store_last_piece(&mut self, kind: FailedResponseKind, piece: TimedResponsePiece) {
         if let Some(at) = self.store_piece(kind, piece) {
-            self.kept[at].open = None;
+            self.kept[at].unfinished_exchange = None;
         }
     }
 
@@ -125,22 +125,29 @@ impl FailedResponses {
         at_ns: u64,
         reason: &str,
     ) {
-        if self.missing.len() < KINDS_MAX && self.missing.iter().all(|other| other.miss != Some(missed)) {
+        if self.failed_checks.len() < KINDS_MAX && self.failed_checks.iter().all(|other| other.miss != Some(missed)) {
             let said = (&answer.status_line(status)[..], content);
-            self.missing.push(FailedResponse::from_failed_check(status, missed, at_ns, said, reason, self.redact));
+            self.failed_checks.push(FailedResponse::from_failed_check(
+                status,
+                missed,
+                at_ns,
+                said,
+                reason,
+                self.redact,
+            ));
         }
     }
 
     /// Discards the unfinished response of `exchange`, which receives no further bytes.
     #[cold]
     pub fn discard_unfinished_response(&mut self, exchange: u32) {
-        self.kept.retain(|kept| kept.open != Some(exchange));
+        self.kept.retain(|kept| kept.unfinished_exchange != Some(exchange));
     }
 
     /// Stores a piece of a response, if no failed response of the same kind is stored yet. Returns
     /// the index of the stored copy; `None` if the piece is not stored.
-    fn store_piece(&mut self, kind: FailedResponseKind, piece: AnswerPiece) -> Option<usize> {
-        let open = self.kept.iter().position(|kept| kept.open == Some(piece.exchange));
+    fn store_piece(&mut self, kind: FailedResponseKind, piece: TimedResponsePiece) -> Option<usize> {
+        let open = self.kept.iter().position(|kept| kept.unfinished_exchange == Some(piece.exchange));
         let open = match open {
             // The stored copy belongs to an earlier response of this exchange, which succeeded in
             // the end, so the copy is removed.
@@ -169,8 +176,14 @@ impl FailedResponses {
         if !shown || self.kept.iter().any(|kept| kept.kind.counts_as_same_kind(kind)) || self.kept.len() >= KINDS_MAX {
             return None;
         }
-        let mut kept = FailedResponseCopy { kind, at_ns: piece.at_ns, bytes: Vec::new(), open: Some(piece.exchange) };
-        if let (true, FailedResponseKind::Status(status) | FailedResponseKind::Call { status, .. }) = (piece.bare, kind)
+        let mut kept = FailedResponseCopy {
+            kind,
+            at_ns: piece.at_ns,
+            bytes: Vec::new(),
+            unfinished_exchange: Some(piece.exchange),
+        };
+        if let (true, FailedResponseKind::Status(status) | FailedResponseKind::Call { status, .. }) =
+            (piece.has_separate_head, kind)
         {
             kept.add(format!("HTTP/2 {status}\r\n\r\n").as_bytes());
         }
@@ -180,23 +193,23 @@ impl FailedResponses {
     }
 
     /// Removes and returns the collected responses, as redacted text.
-    pub fn take_answers(&mut self) -> Vec<FailedResponse> {
+    pub fn take_failed_responses(&mut self) -> Vec<FailedResponse> {
         let how = self.redact;
         let told = |kept: FailedResponseCopy| match kept.kind {
             FailedResponseKind::Unknown => None,
             FailedResponseKind::Status(status) => {
                 Some(FailedResponse::from_response(status, kept.at_ns, &kept.bytes, how))
             }
-            FailedResponseKind::Call { status, ended, is_stated, fault } => Some(
+            FailedResponseKind::Call { status, grpc_status: ended, is_stated, fault } => Some(
                 FailedResponse::from_response(status, kept.at_ns, &kept.bytes, how)
-                    .for_grpc_call(ended, is_stated, fault),
+                    .with_grpc_status(ended, is_stated, fault),
             ),
             FailedResponseKind::Protocol(error) => {
                 Some(FailedResponse::from_non_http_bytes(kept.at_ns, &kept.bytes, &error.to_string(), how))
             }
         };
         let kept = std::mem::take(&mut self.kept).into_iter().filter_map(told);
-        kept.chain(std::mem::take(&mut self.missing)).collect()
+        kept.chain(std::mem::take(&mut self.failed_checks)).collect()
     }
 }
 
@@ -216,8 +229,8 @@ pub fn status_in_partial_head(bytes: &[u8]) -> Option<u16> {
 mod tests {
     use super::*;
 
-    fn answer_piece(exchange: u32, first: bool, bytes: &[u8]) -> AnswerPiece<'_> {
-        AnswerPiece { exchange, first, bare: false, bytes, at_ns: u64::from(exchange) }
+    fn answer_piece(exchange: u32, first: bool, bytes: &[u8]) -> TimedResponsePiece<'_> {
+        TimedResponsePiece { exchange, first, has_separate_head: false, bytes, at_ns: u64::from(exchange) }
     }
 
     #[test]
@@ -246,16 +259,16 @@ mod tests {
         );
         // A response without a gRPC status is known to fail only at its end, so its last piece is
         // shown.
-        let page = AnswerPiece { bare: true, ..answer_piece(8, false, b"<h1>a page</h1>") };
+        let page = TimedResponsePiece { has_separate_head: true, ..answer_piece(8, false, b"<h1>a page</h1>") };
         failed.store_last_piece(
-            FailedResponseKind::Call { status: 200, ended: GrpcStatus::Unknown, is_stated: false, fault: None },
+            FailedResponseKind::Call { status: 200, grpc_status: GrpcStatus::Unknown, is_stated: false, fault: None },
             page,
         );
         // The unfinished response of exchange 7 is discarded, because the exchange was given up.
         failed.add_unfinished_piece(FailedResponseKind::Status(504), answer_piece(7, true, b"HTTP/1.1 504 "));
         failed.discard_unfinished_response(7);
         let mut told: Vec<(u16, String)> =
-            failed.take_answers().iter().map(|one| (one.status, one.description())).collect();
+            failed.take_failed_responses().iter().map(|one| (one.status, one.description())).collect();
         told.sort();
         let no_http = format!("\"xyz\", {}", ProtocolError::BadChunk);
         let expect = [
@@ -265,7 +278,7 @@ mod tests {
             (503, "HTTP/1.1 503 Busy, \"try later\""),
         ];
         assert_eq!(told, expect.map(|(status, text)| (status, text.to_owned())));
-        assert!(failed.take_answers().is_empty());
+        assert!(failed.take_failed_responses().is_empty());
     }
 
     #[test]

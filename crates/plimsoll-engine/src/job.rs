@@ -46,12 +46,12 @@ pub struct WorkerJob {
     pub stripe: Stripe,
     /// Whether the open loop ends because its maximum number of requests is reached before its
     /// duration has passed.
-    pub ends_by_number: bool,
+    pub ends_at_request_limit: bool,
     pub grace_ns: u64,
     pub connections_max: usize,
     pub connections_ready: u32,
     /// The maximum number of connections that this worker opens in a second during the preparation.
-    pub ramp_per_s: u64,
+    pub connects_per_s_max: u64,
     /// The number of workers in this process.
     pub workers: u64,
     pub spin: Spin,
@@ -76,13 +76,14 @@ impl WorkerJob {
         // The worker's share of arrivals, users and connections.
         let stripe = whole.split(index, workers);
         let users = (!schedule.is_open()).then(|| schedule.users_max());
-        let (ready, shared) = (u64::from(plan.load.connections_ready), u64::from(plan.carriage.streams_max.max(1)));
+        let (ready, shared) =
+            (u64::from(plan.load.connections_ready), u64::from(plan.connection_plan.streams_max.max(1)));
         // In a closed loop, users are divided among workers, and each worker opens the connections
         // of its users.
         let connections_ready = match users {
             // Without keep-alive, each request opens a new connection, so none is opened before the
             // load.
-            _ if !plan.carriage.keep_alive => 0,
+            _ if !plan.connection_plan.keep_alive => 0,
             Some(users) => {
                 stripe.count_items_below(ready * shared).min(stripe.count_items_below(users)).div_ceil(shared)
             }
@@ -94,21 +95,21 @@ impl WorkerJob {
             number: stripe.unique_number() as u32,
             source: resources.source.for_worker(stripe, users),
             addresses: AddressSequence::new(
-                &plan.carriage,
+                &plan.connection_plan,
                 &injector.sources,
                 whole.unique_number() * workers + index,
                 resources.resolved.clone(),
             ),
             tls: resources.tls.as_ref().map(tls::Client::for_thread),
-            plain_h2: plan.carriage.http == HttpChoice::H2,
-            streams_max: plan.carriage.streams_max.max(1),
-            ramp_per_s: (CONNECTS_PER_S_MAX / workers).max(1),
+            plain_h2: plan.connection_plan.http == HttpChoice::H2,
+            streams_max: plan.connection_plan.streams_max.max(1),
+            connects_per_s_max: (CONNECTS_PER_S_MAX / workers).max(1),
             workers,
             schedule: Arc::clone(schedule),
             stripe,
-            ends_by_number: ends_at_request_limit(&plan.load, schedule),
+            ends_at_request_limit: ends_at_request_limit(&plan.load, schedule),
             grace_ns: plan.load.grace_ns,
-            connections_max: stripe.count_items_below(u64::from(plan.carriage.connections_max)) as usize,
+            connections_max: stripe.count_items_below(u64::from(plan.connection_plan.connections_max)) as usize,
             connections_ready: connections_ready as u32,
             spin: injector.spin,
             spare_core,

@@ -67,7 +67,7 @@ pub enum Error {
     /// The plan comes from the record of an earlier run, which does not contain the arrival times
     /// that the load needs.
     #[error("the plan lacks data that its load needs")]
-    NotWhole,
+    IncompletePlan,
     /// The plan has no target address.
     #[error("the host has no address")]
     NoAddress,
@@ -189,7 +189,7 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
             };
             source.prepare_request(0, arrival, route, now_ns);
             let request = source.request(0, route);
-            let mut bytes = match plan.carriage.http {
+            let mut bytes = match plan.connection_plan.http {
                 HttpChoice::H2 => request.h2_form_text(),
                 HttpChoice::Auto | HttpChoice::H1 => request.h1().to_vec(),
             };

@@ -31,7 +31,7 @@ pub struct MixSource {
 #[derive(Debug, Clone)]
 struct WeightTable {
     /// For each route, the sum of the weights up to and including this route.
-    up_to: Vec<u64>,
+    cumulative_weights: Vec<u64>,
     /// The route at the beginning of each interval. Each interval covers `1 << stretch_bits` units
     /// of the total weight.
     begins: Vec<RouteNumber>,
@@ -50,11 +50,11 @@ impl WeightTable {
         let stretches = (total >> stretch_bits) + 1;
         let route_at = |at: u64| up_to.partition_point(|up_to| *up_to <= at) as RouteNumber;
         let begins = (0..stretches).map(|stretch| route_at(stretch << stretch_bits)).collect();
-        WeightTable { up_to, begins, stretch_bits }
+        WeightTable { cumulative_weights: up_to, begins, stretch_bits }
     }
 
     fn total(&self) -> u64 {
-        self.up_to.last().copied().unwrap_or(0)
+        self.cumulative_weights.last().copied().unwrap_or(0)
     }
 
     /// Returns the route at position `at` within the total weight. `at` must be below the total
@@ -62,7 +62,7 @@ impl WeightTable {
     #[inline]
     fn route_at(&self, at: u64) -> RouteNumber {
         let mut route = self.begins[(at >> self.stretch_bits) as usize];
-        while self.up_to[usize::from(route)] <= at {
+        while self.cumulative_weights[usize::from(route)] <= at {
             route += 1;
         }
         route

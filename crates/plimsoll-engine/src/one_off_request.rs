@@ -65,7 +65,7 @@ impl OneOffRequest {
             checks,
             names,
             origin: plan.traffic.origin.clone(),
-            follow: route.follow,
+            follow: route.redirects_max,
             turn: FillContext::for_first_request(0),
         })
     }

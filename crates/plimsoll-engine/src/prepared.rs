@@ -37,7 +37,7 @@ pub struct LoadHelpers {
     /// The authors (scripts) that write the requests: one for each worker in order, or none.
     pub authors: Vec<WorkerAuthor>,
     /// The converters of gRPC messages by route number; empty if no route needs them.
-    pub texts: RouteMessageConverters,
+    pub message_converters: RouteMessageConverters,
 }
 
 /// Reports a worker as lost when its thread panics. Without this report the collector would wait
@@ -76,7 +76,7 @@ struct Workers {
     stop: Arc<AtomicBool>,
     /// For each worker with an author (a script that writes requests), the reason why the worker
     /// must be given up. The cell of a worker is empty until a reason to give up the worker exists.
-    given_up: Vec<Arc<OnceLock<String>>>,
+    abandon_reasons: Vec<Arc<OnceLock<String>>>,
     /// The indices of abandoned workers. A worker is abandoned if a function of its script does not
     /// return. Reports of abandoned workers are ignored, and their threads are not joined.
     abandoned: Vec<usize>,
@@ -104,7 +104,7 @@ pub fn prepare_with_helpers(
     plan: &Plan,
     injector: &Injector,
     stripe: Stripe,
-    LoadHelpers { authors, texts }: LoadHelpers,
+    LoadHelpers { authors, message_converters: texts }: LoadHelpers,
     on_tick: &mut TickListener,
 ) -> Result<PreparedLoad, Error> {
     assert!(
@@ -112,17 +112,17 @@ pub fn prepare_with_helpers(
         "there must be one author (script) for each worker"
     );
     let mut authors = authors.into_iter();
-    if plan.carriage.addresses.is_empty() && plan.carriage.unix.is_none() {
+    if plan.connection_plan.addresses.is_empty() && plan.connection_plan.unix.is_none() {
         return Err(Error::NoAddress);
     }
     plimsoll_sys::process::drop_unmodified_file_pages();
     if !plan.load.shape.is_executable() {
-        return Err(Error::NotWhole);
+        return Err(Error::IncompletePlan);
     }
     // If the plan draws arrivals at random from a log, the arrivals are drawn here. The record of
     // the run does not contain the drawn arrivals, but only the seed of the draw.
     let recorded = plan.record();
-    let drawn = plan.with_drawn_arrivals().ok_or(Error::NotWhole)?;
+    let drawn = plan.with_drawn_arrivals().ok_or(Error::IncompletePlan)?;
     let plan: &Plan = &drawn;
     let tls = tls_client(plan)?;
     let messages = authors.as_slice().first().map_or(1, |first| first.author.messages_per_batch());
@@ -131,9 +131,9 @@ pub fn prepare_with_helpers(
     let workers = u64::from(injector.workers.max(1));
     let spare_core = u64::from(plimsoll_sys::probe::cgroup::usable_cores()) > workers;
     let (sender, receiver) = mpsc::channel::<WorkerMessage>();
-    let resolved = match (&plan.carriage.resolve, &plan.carriage.unix) {
+    let resolved = match (&plan.connection_plan.resolve, &plan.connection_plan.unix) {
         (Some(spec), None) => {
-            let resolved = Arc::new(ResolvedAddresses::new(&plan.carriage.addresses));
+            let resolved = Arc::new(ResolvedAddresses::new(&plan.connection_plan.addresses));
             let resolving = Arc::clone(&resolved).start_resolver(spec.clone())?;
             Some((resolved, resolving))
         }
@@ -148,7 +148,7 @@ pub fn prepare_with_helpers(
             starts: Vec::new(),
             threads: Vec::new(),
             stop: Arc::new(AtomicBool::new(false)),
-            given_up: Vec::new(),
+            abandon_reasons: Vec::new(),
             abandoned: Vec::new(),
         },
         resolved,
@@ -156,14 +156,14 @@ pub fn prepare_with_helpers(
     for index in 0..workers {
         let mut job = WorkerJob::new(plan, injector, &schedule, &resources, stripe, index, spare_core);
         if let Some(WorkerAuthor { author, address, abandon_reason: given_up }) = authors.next() {
-            prepared.workers.given_up.push(given_up);
+            prepared.workers.abandon_reasons.push(given_up);
             job.source = job.source.with_author(author, schedule.is_open());
             if let Some(address) = address {
-                let carriage = ConnectionPlan { addresses: vec![address], ..plan.carriage.clone() };
+                let carriage = ConnectionPlan { addresses: vec![address], ..plan.connection_plan.clone() };
                 job.addresses = AddressSequence::new(&carriage, &injector.sources, u64::from(job.number), None);
             }
         }
-        let (close_reset, stop) = (plan.carriage.close_reset, Arc::clone(&prepared.workers.stop));
+        let (close_reset, stop) = (plan.connection_plan.close_reset, Arc::clone(&prepared.workers.stop));
         let (start, started) = mpsc::channel::<u64>();
         let sender = sender.clone();
         let thread =
@@ -245,7 +245,7 @@ impl PreparedLoad {
         loop {
             match self.receiver.recv_timeout(Duration::from_nanos(Plan::TICK_NS)) {
                 Ok(WorkerMessage::Reported(reported)) if !self.workers.abandoned.contains(&reported.part()) => {
-                    self.workers.stop_on_listener_break(self.collector.take_report(reported, on_tick));
+                    self.workers.stop_on_listener_break(self.collector.add_report(reported, on_tick));
                 }
                 Ok(_) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
@@ -256,7 +256,7 @@ impl PreparedLoad {
             }
             for (part, why) in self.workers.abandon_stuck_workers() {
                 self.workers.stop_on_listener_break(
-                    self.collector.take_report(PartReport::Lost { part, why: EarlyStopReason::Died(why) }, on_tick),
+                    self.collector.add_report(PartReport::Lost { part, why: EarlyStopReason::Died(why) }, on_tick),
                 );
             }
         }
@@ -281,7 +281,7 @@ impl Workers {
     /// numbers of the newly abandoned workers and the reasons.
     fn abandon_stuck_workers(&mut self) -> Vec<(usize, String)> {
         let reason = |(part, given_up): (usize, &Arc<OnceLock<String>>)| Some((part, given_up.get()?.clone()));
-        let lost = self.given_up.iter().enumerate().filter_map(reason);
+        let lost = self.abandon_reasons.iter().enumerate().filter_map(reason);
         let lost: Vec<_> = lost.filter(|(part, _)| !self.abandoned.contains(part)).collect();
         self.abandoned.extend(lost.iter().map(|(part, _)| part));
         lost
@@ -389,7 +389,7 @@ mod tests {
         collector.set_schedule_start(origin_ns);
         let mut ends_ns = Vec::new();
         for reported in reports {
-            let flow = collector.take_report(reported, &mut |tick| {
+            let flow = collector.add_report(reported, &mut |tick| {
                 ends_ns.push(tick.end_ns);
                 ControlFlow::Continue(())
             });
@@ -452,7 +452,7 @@ mod tests {
         fn write(&mut self, _: &mut plimsoll_wire::Batch) -> Result<(), plimsoll_wire::AuthorStopReason> {
             // After the test has released the author, the author has no request to write.
             let _ = self.0.recv();
-            Err(plimsoll_wire::AuthorStopReason::Asked)
+            Err(plimsoll_wire::AuthorStopReason::Requested)
         }
 
         fn delay_ns(&mut self) -> Result<u64, plimsoll_wire::AuthorStopReason> {

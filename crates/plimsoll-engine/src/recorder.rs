@@ -36,7 +36,7 @@ pub struct Recorder {
     /// whole response was received in a single read. A request in this histogram has equal response
     /// time, service time and time to first byte, so one histogram update replaces three. With many
     /// routes, histogram updates are most of the recorder's cost.
-    at_once: Vec<CountingHistogram>,
+    equal_times: Vec<CountingHistogram>,
     /// The time that the worker spent on events and request starts since the last interval, ns.
     pub work_ns: u64,
     /// The number of requests in flight.
@@ -47,9 +47,9 @@ pub struct Recorder {
     /// this time that earlier intervals already contain is subtracted.
     in_flight_closed_ns: i128,
     /// The end of the last interval (absolute, ns).
-    flushed_ns: u64,
+    interval_start_ns: u64,
     /// The CPU time of the worker's thread at the end of the last interval, ns.
-    cpu_flushed_ns: u64,
+    interval_start_cpu_ns: u64,
     worker: u32,
     /// The start and end of the measured window (absolute, ns). A request that completes in the
     /// window counts as throughput, whenever the request was scheduled.
@@ -62,13 +62,13 @@ impl Recorder {
         Recorder {
             load: LoadFigures::default(),
             routes: (0..routes).map(|_| RouteFigures::default()).collect(),
-            at_once: vec![CountingHistogram::default(); routes],
+            equal_times: vec![CountingHistogram::default(); routes],
             work_ns: 0,
             in_flight: 0,
             in_flight_starts_ns: 0,
             in_flight_closed_ns: 0,
-            flushed_ns: 0,
-            cpu_flushed_ns: 0,
+            interval_start_ns: 0,
+            interval_start_cpu_ns: 0,
             worker,
             window_ns: (u64::MAX, u64::MAX),
         }
@@ -78,8 +78,8 @@ impl Recorder {
     /// preparation. `window_ns` is the start and end of the measured window, absolute. The end of
     /// the window is `u64::MAX` if a number of requests ends the window.
     pub fn begin(&mut self, origin_ns: u64, window_ns: (u64, u64), cpu_ns: u64) {
-        self.flushed_ns = origin_ns;
-        self.cpu_flushed_ns = cpu_ns;
+        self.interval_start_ns = origin_ns;
+        self.interval_start_cpu_ns = cpu_ns;
         self.window_ns = window_ns;
         self.work_ns = 0;
     }
@@ -266,7 +266,7 @@ impl Recorder {
                 let service_ns = sample.done_ns - sample.sent_ns;
                 let ttfb_ns = sample.first_byte_ns - sample.sent_ns;
                 if response_ns == service_ns && service_ns == ttfb_ns {
-                    self.at_once[usize::from(sample.route)].record(response_ns);
+                    self.equal_times[usize::from(sample.route)].record(response_ns);
                 } else {
                     figures.response.record(response_ns);
                     figures.service.record(service_ns);
@@ -352,11 +352,11 @@ impl Recorder {
         let time = WorkerTime {
             worker: self.worker,
             work_ns: std::mem::take(&mut self.work_ns),
-            cpu_ns: cpu_ns.saturating_sub(self.cpu_flushed_ns),
-            wall_ns: at_ns.saturating_sub(self.flushed_ns),
+            cpu_ns: cpu_ns.saturating_sub(self.interval_start_cpu_ns),
+            wall_ns: at_ns.saturating_sub(self.interval_start_ns),
         };
-        self.cpu_flushed_ns = cpu_ns;
-        self.flushed_ns = self.flushed_ns.max(at_ns);
+        self.interval_start_cpu_ns = cpu_ns;
+        self.interval_start_ns = self.interval_start_ns.max(at_ns);
         self.load.in_flight_ns = in_flight_ns;
         self.load.connections_open = connections_open;
         self.load.workers.push(time);
@@ -365,7 +365,7 @@ impl Recorder {
             self.load.worker_answers.add(self.worker as u16, answers);
         }
         let routes =
-            self.routes.iter_mut().zip(&mut self.at_once).zip(0..).filter_map(|((figures, at_once), number)| {
+            self.routes.iter_mut().zip(&mut self.equal_times).zip(0..).filter_map(|((figures, at_once), number)| {
                 let mut counted = figures.take(CountingHistogram::drain);
                 let at_once = at_once.drain();
                 if at_once.count() > 0 {
@@ -575,7 +575,7 @@ mod tests {
                 times.sum::<usize>()
             };
             bytes += recorder.routes.iter().map(of_route).sum::<usize>();
-            bytes += recorder.at_once.iter().map(CountingHistogram::memory_bytes).sum::<usize>();
+            bytes += recorder.equal_times.iter().map(CountingHistogram::memory_bytes).sum::<usize>();
         }
         assert!(bytes < 40_000_000, "{bytes}");
         // The histograms must use more than 5 MB, because the upper limit of 40 MB proves nothing

@@ -44,7 +44,7 @@ impl ReplaySource {
         Ok(ReplaySource {
             requests: plan.traffic.routes.iter().map(|route| route.request.clone()).collect(),
             host: host_field(plan).into(),
-            keep_alive: plan.carriage.keep_alive,
+            keep_alive: plan.connection_plan.keep_alive,
             listed: Arc::clone(listed),
             users: WorkerUsers::new(Stripe::WHOLE_SCHEDULE, None, None),
             begins_at: mix_bits(plan.load.seed) % (listed.entries.len() as u64).max(1),
@@ -70,7 +70,7 @@ impl ReplaySource {
     #[inline]
     fn entry_index(&self, user: u64) -> u64 {
         let count = self.listed.entries.len() as u64;
-        let number = match self.users.restart_after_end() {
+        let number = match self.users.restarts_after_end() {
             true => self.begins_at + self.users.start_number(user),
             false => user,
         };

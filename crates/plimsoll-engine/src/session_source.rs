@@ -88,7 +88,7 @@ impl SessionSource {
                 traffic.scenarios.clone(),
                 plan.load.seed,
                 names.capture_name_count(),
-                users.restart_after_end() && !plan.load.new_users,
+                users.restarts_after_end() && !plan.load.new_users,
             ),
             filled,
             users,
@@ -101,7 +101,7 @@ impl SessionSource {
 
     /// Sets the users of the worker that runs the sessions.
     pub(crate) fn set_users(&mut self, users: WorkerUsers) {
-        self.sessions.set_keeps_user_state(users.restart_after_end() && !self.new_user_each_session);
+        self.sessions.set_keeps_user_state(users.restarts_after_end() && !self.new_user_each_session);
         self.users = users;
     }
 
@@ -127,8 +127,8 @@ impl SessionSource {
             scratch.is_empty()
         });
         match step {
-            SessionStep::Ask { wait_ns: 0, route } => UserAction::Send(route),
-            SessionStep::Ask { wait_ns, route } => UserAction::Wait(wait_ns, route),
+            SessionStep::Send { wait_ns: 0, route } => UserAction::Send(route),
+            SessionStep::Send { wait_ns, route } => UserAction::Wait(wait_ns, route),
             SessionStep::Completed | SessionStep::Abandoned => {
                 self.ended = self.end(user, step == SessionStep::Completed);
                 UserAction::End
@@ -193,7 +193,7 @@ impl SessionSource {
     pub fn fill_request(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
         let unix_ms = now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000;
         let unique = self.users.unique_row(user);
-        let form = self.filled.routes[usize::from(route)].form.as_ref();
+        let form = self.filled.routes[usize::from(route)].template.as_ref();
         let Some((session, form)) = self.sessions.active_session_mut(user).zip(form) else { return false };
         session.requests_prepared += 1;
         let session = &*session;
@@ -236,22 +236,22 @@ impl SessionSource {
     /// Checks a response and returns the first failed check. A response with an unsuccessful status
     /// is not checked. Values captured before a failed check are stored. Cookies are always stored,
     /// unless the scenario ignores cookies.
-    pub fn check_response(&mut self, of: ResponseCheckInput, answer: &StoredResponse) -> Option<FailedCheck> {
-        let ResponseCheckInput { user, route, exchange, .. } = of;
+    pub fn check_response(&mut self, input: ResponseCheckInput, answer: &StoredResponse) -> Option<FailedCheck> {
+        let ResponseCheckInput { user, route, exchange, .. } = input;
         let has_cookies = self.sessions.has_cookies(user);
         if let Some(session) = self.sessions.active_session_mut(user).filter(|_| has_cookies) {
             let target = path_and_query(self.filled.request(exchange, route));
-            let now_s = of.now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000_000;
+            let now_s = input.now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000_000;
             let (host, https) = (self.origin.host.as_str(), self.origin.is_secure());
             let scope = CookieScope { host, target, https, now_s };
             answer.field_values("set-cookie").for_each(|field| session.cookies.store_cookie(field, scope));
         }
-        if !of.ok_status {
+        if !input.ok_status {
             return None;
         }
         let (sessions, numbers) = (&mut self.sessions, &self.captured[usize::from(route)]);
         let checks = self.filled.routes[usize::from(route)].checks.as_mut()?;
-        checks.check_response(answer, of.took_ns, &mut |capture, value| {
+        checks.check_response(answer, input.took_ns, &mut |capture, value| {
             sessions.store_captured_value(user, numbers[capture], value)
         })
     }

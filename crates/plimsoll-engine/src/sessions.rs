@@ -26,7 +26,7 @@ pub const CAPTURED_VALUE_BYTES_MAX: usize = 64 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionStep {
     /// The session sends a request after a wait.
-    Ask {
+    Send {
         /// The think time before the request, ns.
         wait_ns: u64,
         /// The route of the request.
@@ -78,10 +78,10 @@ pub struct UserSession {
 pub struct UserSessions {
     scenarios: Vec<Scenario>,
     /// For each scenario, the sum of the weights up to and including this scenario.
-    up_to: Vec<u64>,
+    cumulative_weights: Vec<u64>,
     seed: u64,
     /// The number of capture names in the plan. Each session has one value for each capture name.
-    captured: usize,
+    capture_count: usize,
     /// The sessions by the number of the user or arrival. Users of a closed loop are never removed.
     places: HashMap<u64, Box<UserSession>>,
     /// Sessions of finished arrivals, whose memory is reused.
@@ -103,9 +103,9 @@ impl UserSessions {
         let up_to = scenarios.iter().scan(0, sum).collect();
         UserSessions {
             scenarios,
-            up_to,
+            cumulative_weights: up_to,
             seed,
-            captured,
+            capture_count: captured,
             places: HashMap::new(),
             free: Vec::new(),
             keeps_user_state: stays,
@@ -131,12 +131,12 @@ impl UserSessions {
             session.cookies = CookieJar::default();
             session.captured.iter_mut().for_each(String::clear);
         }
-        session.captured.resize(self.captured, String::new());
+        session.captured.resize(self.capture_count, String::new());
         self.active_sessions += u64::from(!std::mem::replace(&mut session.is_active, true));
         (session.requests_prepared, session.slot) = (0, None);
-        let total = self.up_to.last().copied().unwrap_or(0);
+        let total = self.cumulative_weights.last().copied().unwrap_or(0);
         let drawn = Rng::for_stream(mix_bits(self.seed ^ SCENARIO_CHOICE_SEED), number).uniform_below(total.max(1));
-        session.scenario = self.up_to.partition_point(|up_to| *up_to <= drawn);
+        session.scenario = self.cumulative_weights.partition_point(|up_to| *up_to <= drawn);
         session.at = 0;
         session.rounds = [0; LOOP_NESTING_MAX];
         session.begun += 1;
@@ -178,7 +178,7 @@ impl UserSessions {
             match op {
                 SessionOp::Send { route, may_continue } => {
                     session.continues_on_failure = *may_continue;
-                    return SessionStep::Ask { wait_ns, route: *route };
+                    return SessionStep::Send { wait_ns, route: *route };
                 }
                 SessionOp::Think(think) => {
                     if let Some(rng) = &mut session.think_time_rng {
@@ -279,7 +279,7 @@ mod tests {
             let is_empty =
                 &mut |session: &UserSession, _: usize, _: usize| session.captured.first().is_none_or(String::is_empty);
             match sessions.next(user, went_well, is_empty) {
-                SessionStep::Ask { route, .. } => {
+                SessionStep::Send { route, .. } => {
                     all.push(route);
                     went_well = !fail.contains(&route);
                     if route == 7 {
@@ -377,7 +377,7 @@ mod tests {
         };
         let forward = drawn(false, &mut (0..4_000));
         assert_eq!(forward, drawn(true, &mut (0..4_000).rev()));
-        let first = forward.iter().filter(|(_, step)| matches!(step, SessionStep::Ask { route: 0, .. })).count();
+        let first = forward.iter().filter(|(_, step)| matches!(step, SessionStep::Send { route: 0, .. })).count();
         assert!((2_850..3_150).contains(&first), "{first}");
     }
 }

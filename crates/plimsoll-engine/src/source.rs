@@ -59,7 +59,7 @@ impl Source {
         };
         if let [only] = plan.traffic.routes.as_slice()
             && !only.template_parts.any_template()
-            && only.follow == 0
+            && only.redirects_max == 0
             && plan.traffic.choice == RouteChoice::Weighted
         {
             return Ok(Source::Single([compiler.compile(only)?]));
@@ -73,7 +73,7 @@ impl Source {
                 Source::Sessions(Box::new(SessionSource::new(plan, &names, filled(routes), users)?))
             }
             RouteChoice::Listed => {
-                let listed = plan.traffic.request_list.as_ref().ok_or(RequestEncodeError::Unlisted)?;
+                let listed = plan.traffic.request_list.as_ref().ok_or(RequestEncodeError::MissingRequestList)?;
                 Source::Replayed { routes, requests: ReplaySource::compile(plan, listed)? }
             }
         })
@@ -133,7 +133,7 @@ impl Source {
     /// Returns a source whose requests `author` (a script) writes. All figures count the requests
     /// of the author (script) under the first route.
     pub fn with_author(self, author: Box<dyn Author>, is_open: bool) -> Source {
-        let route = EncodedRoute { form: None, ..self.route(0).clone() };
+        let route = EncodedRoute { template: None, ..self.route(0).clone() };
         let authored = AuthorSource::new(route.request.clone(), author, is_open);
         Source::Authored([route], Box::new(authored))
     }
@@ -161,7 +161,7 @@ impl Source {
     /// Returns whether a request is available. An author (script) may write the request during this
     /// call, which takes time.
     #[inline]
-    pub fn is_request_ready(&mut self) -> bool {
+    pub fn ensure_request_ready(&mut self) -> bool {
         match self {
             Source::Authored(_, authored) => authored.prepare_batch(),
             _ => true,
@@ -189,7 +189,7 @@ impl Source {
     /// Returns whether an author (script) wants the responses, with head and content.
     #[inline]
     pub fn wants_responses(&self) -> bool {
-        matches!(self, Source::Authored(_, authored) if authored.hears)
+        matches!(self, Source::Authored(_, authored) if authored.wants_responses)
     }
 
     /// Stores a piece of a response for the author (script).
@@ -212,7 +212,7 @@ impl Source {
     #[cold]
     pub fn report_tls_parameters(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
         if let Source::Authored(_, authored) = self
-            && authored.hears
+            && authored.wants_responses
         {
             authored.report_tls_parameters(agreed);
         }
@@ -242,7 +242,7 @@ impl Source {
     #[inline]
     pub fn prepare_request(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
         match self {
-            Source::Weighted(weighted) => match &weighted.filled.routes[usize::from(route)].form {
+            Source::Weighted(weighted) => match &weighted.filled.routes[usize::from(route)].template {
                 Some(form) if form.has_template() => {
                     weighted.fill_request(exchange, user, route, now_ns);
                     true
@@ -271,7 +271,7 @@ impl Source {
     pub fn request(&self, exchange: u32, route: RouteNumber) -> &EncodedRequest {
         let of_route = self.route(route);
         match self {
-            Source::Weighted(weighted) if of_route.form.is_some() => weighted.filled.request(exchange, route),
+            Source::Weighted(weighted) if of_route.template.is_some() => weighted.filled.request(exchange, route),
             Source::Sessions(sessions) => sessions.filled.request(exchange, route),
             Source::Authored(_, authored) => authored.request(exchange),
             Source::Replayed { requests, .. } => requests.request(exchange),
@@ -300,18 +300,18 @@ impl Source {
     /// Checks a stored response, if its status counts as success. Returns the first failed check;
     /// `None` if no check fails.
     #[inline(never)]
-    pub fn check_response(&mut self, of: ResponseCheckInput, answer: &StoredResponse) -> Option<FailedCheck> {
+    pub fn check_response(&mut self, input: ResponseCheckInput, answer: &StoredResponse) -> Option<FailedCheck> {
         let routes = match self {
             Source::Single(routes) => &mut routes[..],
             Source::Weighted(weighted) => &mut weighted.filled.routes,
-            Source::Sessions(sessions) => return sessions.check_response(of, answer),
+            Source::Sessions(sessions) => return sessions.check_response(input, answer),
             Source::Authored(routes, _) => &mut routes[..],
             Source::Replayed { routes, .. } => routes,
             #[cfg(test)]
             Source::Script { routes, .. } => routes,
         };
-        let checks = routes[usize::from(of.route)].checks.as_mut().filter(|_| of.ok_status)?;
-        checks.check_response(answer, of.took_ns, &mut |_, _| {})
+        let checks = routes[usize::from(input.route)].checks.as_mut().filter(|_| input.ok_status)?;
+        checks.check_response(answer, input.took_ns, &mut |_, _| {})
     }
 
     /// Returns the error message for a failed check of `route`.
@@ -345,7 +345,7 @@ impl Source {
         match self {
             Source::Weighted(weighted) => weighted.users.is_out_of_unique_rows(),
             Source::Sessions(sessions) => sessions.users.is_out_of_unique_rows(),
-            Source::Authored(_, authored) => authored.halted.is_some(),
+            Source::Authored(_, authored) => authored.stop_reason.is_some(),
             _ => false,
         }
     }
@@ -353,7 +353,7 @@ impl Source {
     /// Returns whether the author (script) has stopped. After the author (script) has stopped, no
     /// user may send another request, whatever the schedule says.
     pub fn has_script_stopped(&self) -> bool {
-        matches!(self, Source::Authored(_, authored) if authored.halted.is_some())
+        matches!(self, Source::Authored(_, authored) if authored.stop_reason.is_some())
     }
 
     /// Returns the next action of `user`. `last` is the result of the user's last request; `None`
@@ -556,7 +556,7 @@ mod tests {
     fn a_request_list_is_sent_in_order() {
         let mut plan = plan_with_weights(&[1, 1]);
         (plan.traffic.routes[1].request.method, plan.traffic.choice) = ("HEAD".into(), RouteChoice::Listed);
-        assert!(matches!(Source::compile(&plan), Err(RequestEncodeError::Unlisted)));
+        assert!(matches!(Source::compile(&plan), Err(RequestEncodeError::MissingRequestList)));
         let mut targets = RequestPaths::default();
         ["/a", "/b?c=d"].iter().for_each(|target| _ = targets.push(target));
         let entry = |(target, route, status)| RequestListEntry { target, route, status };

@@ -82,7 +82,7 @@ struct TemplateNameTable<'p> {
     /// By table name, the number of the table and the numbers of its columns by name.
     data: HashMap<&'p str, (usize, HashMap<&'p str, usize>)>,
     /// The values that requests of the setup captured, by name.
-    given: HashMap<&'p str, &'p str>,
+    setup_values: HashMap<&'p str, &'p str>,
     /// The number of each capture name.
     captured: HashMap<&'p str, usize>,
 }
@@ -106,7 +106,7 @@ impl<'p> TemplateNames<'p> {
                 // the map.
                 variables: traffic.variables.iter().rev().map(pair).collect(),
                 data: traffic.data.iter().enumerate().rev().map(table).collect(),
-                given: traffic.setup_teardown.captured_values.iter().rev().map(pair).collect(),
+                setup_values: traffic.setup_teardown.captured_values.iter().rev().map(pair).collect(),
                 captured: traffic.captured_names().into_iter().enumerate().map(|(at, name)| (name, at)).collect(),
             }
         })
@@ -128,7 +128,7 @@ impl<'p> TemplateNames<'p> {
                 ValueSource::Cell { data, column }
             }
             TemplateValue::Captured(name) => {
-                match (self.name_table().given.get(name.as_str()), self.capture_number(&name)) {
+                match (self.name_table().setup_values.get(name.as_str()), self.capture_number(&name)) {
                     (Some(value), _) => ValueSource::Fixed((*value).into()),
                     (None, Some(number)) => ValueSource::Captured(number),
                     (None, None) => return Err(unknown(name)),

@@ -38,11 +38,11 @@ pub struct WorkerUsers {
     users: u64,
     /// How often each user has started, by user number. Empty for an open loop, where each arrival
     /// is a new user.
-    begun: Vec<u64>,
+    start_counts: Vec<u64>,
     /// The number of rows in the shortest data table with unique rows; `None` without such tables.
     rows: Option<u64>,
     /// The unique row that each user currently has, by user number.
-    unique: Vec<u64>,
+    unique_rows: Vec<u64>,
     /// The number of unique rows that this worker has taken.
     unique_taken: u64,
     is_used_up: bool,
@@ -54,14 +54,22 @@ impl WorkerUsers {
     pub fn new(stripe: Stripe, users: Option<u64>, rows: Option<u64>) -> WorkerUsers {
         let begun = vec![0; users.map_or(0, |users| stripe.count_items_below(users)) as usize];
         let unique = vec![0; begun.len() * usize::from(rows.is_some())];
-        WorkerUsers { stripe, users: users.unwrap_or(0), begun, rows, unique, unique_taken: 0, is_used_up: false }
+        WorkerUsers {
+            stripe,
+            users: users.unwrap_or(0),
+            start_counts: begun,
+            rows,
+            unique_rows: unique,
+            unique_taken: 0,
+            is_used_up: false,
+        }
     }
 
     /// Starts `user` and takes a unique row for this start. Returns `None` if all unique rows are
     /// used.
     #[inline]
     pub fn start_user(&mut self, user: u64) -> Option<()> {
-        if let Some(begun) = self.begun.get_mut(user as usize) {
+        if let Some(begun) = self.start_counts.get_mut(user as usize) {
             *begun += 1;
         }
         match self.rows {
@@ -74,7 +82,7 @@ impl WorkerUsers {
     /// the user's number within the worker.
     #[inline]
     pub fn start_number(&self, user: u64) -> u64 {
-        match self.begun.get(user as usize) {
+        match self.start_counts.get(user as usize) {
             Some(begun) => begun.saturating_sub(1) * self.users + self.stripe.nth_item(user),
             None => user,
         }
@@ -84,12 +92,12 @@ impl WorkerUsers {
     /// with the arrival's number.
     #[inline]
     pub fn unique_row(&self, user: u64) -> u64 {
-        self.unique.get(user as usize).copied().unwrap_or(user)
+        self.unique_rows.get(user as usize).copied().unwrap_or(user)
     }
 
     /// Returns whether users start again after their end, as in a closed loop.
-    pub fn restart_after_end(&self) -> bool {
-        !self.begun.is_empty()
+    pub fn restarts_after_end(&self) -> bool {
+        !self.start_counts.is_empty()
     }
 
     /// Returns whether all unique rows are used.
@@ -100,7 +108,7 @@ impl WorkerUsers {
     /// Takes the next unique row of this worker for `user`. Returns `None` if no row is left.
     #[cold]
     fn take_row(&mut self, user: u64, rows: u64) -> Option<()> {
-        let row = match self.unique.get_mut(user as usize) {
+        let row = match self.unique_rows.get_mut(user as usize) {
             Some(unique) => {
                 *unique = self.stripe.nth_item(self.unique_taken);
                 self.unique_taken += 1;

@@ -51,7 +51,7 @@ impl<N: Net> Worker<N> {
         let mut tick = 0;
         while !self.run_turn() {
             while self.now_ns >= origin_ns + (tick + 1) * Plan::TICK_NS {
-                let interval = self.flush(origin_ns + (tick + 1) * Plan::TICK_NS);
+                let interval = self.end_interval(origin_ns + (tick + 1) * Plan::TICK_NS);
                 tell(PartReport::Tick { part, index: tick, interval });
                 tick += 1;
             }
@@ -59,13 +59,13 @@ impl<N: Net> Worker<N> {
         let window_end_ns = self.window_end_ns();
         let used_up = self.stopped_ns.is_none() && self.now_ns < self.end_ns && self.job.source.has_no_more_requests();
         self.count_unfinished();
-        let interval = self.flush(self.now_ns);
-        let failed_answers = self.failed_answers.take_answers();
+        let interval = self.end_interval(self.now_ns);
+        let failed_answers = self.failed_answers.take_failed_responses();
         tell(PartReport::Tick { part, index: tick, interval });
         tell(PartReport::Done { part, window_end_ns, failed_answers, used_up });
     }
 
-    fn flush(&mut self, at_ns: u64) -> plimsoll_model::Interval {
+    fn end_interval(&mut self, at_ns: u64) -> plimsoll_model::Interval {
         self.job.addresses.refresh();
         let cpu_ns = self.net.cpu_ns();
         self.recorder.take_interval(at_ns, cpu_ns, self.connections_open)
@@ -114,7 +114,7 @@ impl<N: Net> Worker<N> {
             };
         }
         let time_up = self.now_ns >= self.end_ns;
-        let started_all = self.ended_by_count() || (time_up && self.is_schedule_done());
+        let started_all = self.has_ended_early() || (time_up && self.is_schedule_done());
         if !started_all {
             return false;
         }
@@ -125,7 +125,7 @@ impl<N: Net> Worker<N> {
     fn window_end_ns(&self) -> u64 {
         let end_ns = match self.stopped_ns {
             Some(stopped_ns) => stopped_ns.min(self.end_ns),
-            None if self.ended_by_count() => self.last_done_ns.max(self.measured_from_ns).min(self.end_ns),
+            None if self.has_ended_early() => self.last_done_ns.max(self.measured_from_ns).min(self.end_ns),
             None => self.end_ns,
         };
         end_ns.saturating_sub(self.origin_ns)

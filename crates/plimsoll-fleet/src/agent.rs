@@ -59,15 +59,15 @@ pub struct Agent {
     epoch: u64,
     /// The reply to the current task, kept so that the agent can repeat a lost reply. `None` while
     /// the task is being prepared.
-    answer: Option<ToCoordinator>,
+    task_reply: Option<ToCoordinator>,
     /// The number of the current or last calibration request, and its result once it is known.
     calibration: Option<(u32, Option<ToCoordinator>)>,
     outbox: Outbox<ToCoordinator>,
     ticks: u64,
     ledger: Ledger,
     ends_at_ns: u64,
-    heard_ns: u64,
-    beat_ns: Option<u64>,
+    last_message_ns: u64,
+    last_heartbeat_ns: Option<u64>,
 }
 
 impl Agent {
@@ -77,14 +77,14 @@ impl Agent {
             hello,
             phase: AgentPhase::Idle,
             epoch: 0,
-            answer: None,
+            task_reply: None,
             calibration: None,
             outbox: Outbox::default(),
             ticks: 0,
             ledger: Ledger::default(),
             ends_at_ns: u64::MAX,
-            heard_ns: now_ns,
-            beat_ns: None,
+            last_message_ns: now_ns,
+            last_heartbeat_ns: None,
         }
     }
 
@@ -95,7 +95,7 @@ impl Agent {
 
     /// Handles a message of the coordinator, and appends the resulting actions.
     pub fn handle_message(&mut self, now_ns: u64, message: ToAgent, acts: &mut Vec<AgentAction>) {
-        self.heard_ns = now_ns;
+        self.last_message_ns = now_ns;
         match message {
             ToAgent::Ping { number } => {
                 acts.push(AgentAction::Send(ToCoordinator::Pong { number, agent_ns: now_ns }));
@@ -105,7 +105,7 @@ impl Agent {
                     acts.push(AgentAction::End);
                 }
                 self.epoch = task.epoch;
-                (self.phase, self.answer) = (AgentPhase::Preparing, None);
+                (self.phase, self.task_reply) = (AgentPhase::Preparing, None);
                 (self.outbox, self.ticks, self.ledger) = (Outbox::default(), 0, Ledger::default());
                 self.ends_at_ns = u64::MAX;
                 acts.push(AgentAction::Prepare(task));
@@ -113,7 +113,7 @@ impl Agent {
             ToAgent::Prepare(task) if task.epoch == self.epoch => {
                 // The coordinator repeats the task because the agent's reply was lost or is not
                 // ready yet. A ready reply is sent again.
-                acts.extend(self.answer.clone().map(AgentAction::Send));
+                acts.extend(self.task_reply.clone().map(AgentAction::Send));
             }
             ToAgent::Start { epoch, origin_ns, length_ns_max } if epoch == self.epoch => {
                 self.start(now_ns, origin_ns, length_ns_max, acts);
@@ -223,26 +223,28 @@ impl Agent {
     /// and neither a load nor a calibration is in progress.
     pub fn is_coordinator_gone(&self, now_ns: u64) -> bool {
         let is_calibrating = matches!(self.calibration, Some((_, None)));
-        !self.is_loading() && !is_calibrating && now_ns.saturating_sub(self.heard_ns) >= COORDINATOR_SILENCE_NS_MAX
+        !self.is_loading()
+            && !is_calibrating
+            && now_ns.saturating_sub(self.last_message_ns) >= COORDINATOR_SILENCE_NS_MAX
     }
 
     fn refuse_load(&mut self, reason: String, acts: &mut Vec<AgentAction>) {
         self.phase = AgentPhase::Idle;
         let refused = ToCoordinator::Refused { epoch: self.epoch, reason };
-        self.answer = Some(refused.clone());
+        self.task_reply = Some(refused.clone());
         acts.push(AgentAction::Send(refused));
     }
 
     /// Appends the actions that are due now: heartbeats, repetitions of unrecorded result messages,
     /// and the end of the load.
     pub fn poll(&mut self, now_ns: u64, acts: &mut Vec<AgentAction>) {
-        if now_ns.saturating_sub(self.heard_ns) >= COORDINATOR_SILENCE_NS_MAX
+        if now_ns.saturating_sub(self.last_message_ns) >= COORDINATOR_SILENCE_NS_MAX
             || now_ns >= self.ends_at_ns
             || self.outbox.len() > UNRECORDED_FRAMES_MAX
         {
             self.stop(acts);
         }
-        if self.beat_ns.is_none_or(|beat_ns| now_ns >= beat_ns + HEARTBEAT_NS) {
+        if self.last_heartbeat_ns.is_none_or(|beat_ns| now_ns >= beat_ns + HEARTBEAT_NS) {
             self.send_heartbeat(now_ns, acts);
         }
         let overdue = self.outbox.overdue_frames(now_ns, now_ns.saturating_sub(RESEND_NS), RESEND_COUNT_MAX);
@@ -255,7 +257,7 @@ impl Agent {
         if self.epoch == 0 {
             acts.push(AgentAction::Send(ToCoordinator::Hello(self.hello.clone())));
         }
-        self.beat_ns = Some(now_ns);
+        self.last_heartbeat_ns = Some(now_ns);
         acts.push(AgentAction::Send(ToCoordinator::Beat { epoch: self.epoch, phase: self.phase }));
     }
 
@@ -275,7 +277,7 @@ impl Agent {
             Ok((injector, fitted)) => {
                 self.phase = AgentPhase::Ready;
                 let ready = ToCoordinator::Ready { epoch, injector, fitted };
-                self.answer = Some(ready.clone());
+                self.task_reply = Some(ready.clone());
                 acts.push(AgentAction::Send(ready));
             }
             Err(reason) => self.refuse_load(reason, acts),

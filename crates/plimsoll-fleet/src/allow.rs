@@ -16,7 +16,7 @@ pub struct AllowList {
     entries: Vec<AllowEntry>,
     /// Addresses that are never permitted, even if an entry of the list contains them: the
     /// addresses of the agent's own message bus.
-    excepted: Vec<SocketAddr>,
+    excluded: Vec<SocketAddr>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,12 +30,12 @@ impl AllowList {
     /// permits all ports.
     pub fn parse(text: &str) -> Result<AllowList, String> {
         let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(AllowEntry::parse);
-        Ok(AllowList { entries: entries.collect::<Result<_, _>>()?, excepted: Vec::new() })
+        Ok(AllowList { entries: entries.collect::<Result<_, _>>()?, excluded: Vec::new() })
     }
 
     /// Returns the list, with the addresses in `excepted` excluded.
-    pub fn without_addresses(self, excepted: Vec<SocketAddr>) -> AllowList {
-        AllowList { excepted, ..self }
+    pub fn without_addresses(self, excluded: Vec<SocketAddr>) -> AllowList {
+        AllowList { excluded, ..self }
     }
 
     /// Returns the text of a list that permits exactly these addresses.
@@ -55,18 +55,18 @@ impl AllowList {
             // not valid targets.
             entry.addresses.contains(ip) && entry.ports.contains(&address.port())
         };
-        !is_metadata_service(&ip) && !self.is_excepted(address) && self.entries.iter().any(is_there)
+        !is_metadata_service(&ip) && !self.is_excluded(address) && self.entries.iter().any(is_there)
     }
 
-    fn is_excepted(&self, address: &SocketAddr) -> bool {
+    fn is_excluded(&self, address: &SocketAddr) -> bool {
         let place = |address: &SocketAddr| (connection_destination(address.ip()).to_canonical(), address.port());
-        self.excepted.iter().any(|excepted| place(excepted) == place(address))
+        self.excluded.iter().any(|excepted| place(excepted) == place(address))
     }
 
     /// Checks whether the list permits the target addresses of a plan. An error is a sentence
     /// without the agent's name, which the coordinator adds.
     pub fn check(&self, plan: &Plan) -> Result<(), String> {
-        let carriage = &plan.carriage;
+        let carriage = &plan.connection_plan;
         if carriage.unix.is_some() {
             return Err("the agent never sends load to unix sockets: name a host and port".to_owned());
         }
@@ -84,7 +84,7 @@ impl AllowList {
                 "the agent never sends load to {address}, where clouds serve a machine's credentials: choose \
                  another target"
             )),
-            Some(address) if self.is_excepted(address) => Err(format!(
+            Some(address) if self.is_excluded(address) => Err(format!(
                 "the agent never sends load to {address}, its own bus (NATS server): choose another target"
             )),
             Some(address) => Err(format!(
@@ -186,9 +186,9 @@ mod tests {
     fn plans_that_may_reach_other_addresses_are_refused() {
         let list = AllowList::parse("127.0.0.1").expect("a list");
         let mut named = plan_with_addresses("127.0.0.1:80");
-        named.carriage.resolve = Some(ResolveSpec { host: "h".into(), port: 80, every_ns: 1, public: false });
+        named.connection_plan.resolve = Some(ResolveSpec { host: "h".into(), port: 80, every_ns: 1, public: false });
         let mut unix = plan_with_addresses("127.0.0.1:80");
-        unix.carriage.unix = Some("/run/x".into());
+        unix.connection_plan.unix = Some("/run/x".into());
         assert!(list.check(&named).is_err_and(|said| said.contains("--resolve-every")));
         assert!(list.check(&unix).is_err_and(|said| said.contains("unix")));
     }

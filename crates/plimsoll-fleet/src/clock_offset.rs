@@ -8,7 +8,7 @@
 //! Not here: when pings are sent, and how pings are transported.
 
 /// The number of recent pings that are kept for the estimate of the clock offset.
-const PINGS_KEPT: usize = 20;
+const RECENT_PINGS_MAX: usize = 20;
 /// The largest assumed drift between two clocks, as a divisor: 1 ns in 10 000 ns (100 ppm). Quartz
 /// clocks drift less.
 const DRIFT_DIVISOR: u64 = 10_000;
@@ -16,9 +16,9 @@ const DRIFT_DIVISOR: u64 = 10_000;
 /// The estimated offset of another machine's clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClockOffset {
-    samples: u32,
+    sample_count: u32,
     /// The most recent pings, in a ring buffer.
-    recent: [ClockSample; PINGS_KEPT],
+    recent: [ClockSample; RECENT_PINGS_MAX],
     last_reply_ns: u64,
 }
 
@@ -35,22 +35,23 @@ impl ClockOffset {
     /// Adds a ping. `sent_ns` and `came_ns` are the times on our clock when the ping was sent and
     /// its reply arrived. `there_ns` is the time on the other machine's clock when the other
     /// machine replied.
-    pub fn add(&mut self, sent_ns: u64, there_ns: u64, came_ns: u64) {
-        let round_trip_ns = came_ns.saturating_sub(sent_ns);
+    pub fn add(&mut self, sent_ns: u64, there_ns: u64, arrival_ns: u64) {
+        let round_trip_ns = arrival_ns.saturating_sub(sent_ns);
         let offset_ns = there_ns.wrapping_sub(sent_ns + round_trip_ns / 2) as i64;
-        self.recent[self.samples as usize % PINGS_KEPT] = ClockSample { arrived_ns: came_ns, round_trip_ns, offset_ns };
-        self.samples = self.samples.saturating_add(1);
-        self.last_reply_ns = self.last_reply_ns.max(came_ns);
+        self.recent[self.sample_count as usize % RECENT_PINGS_MAX] =
+            ClockSample { arrived_ns: arrival_ns, round_trip_ns, offset_ns };
+        self.sample_count = self.sample_count.saturating_add(1);
+        self.last_reply_ns = self.last_reply_ns.max(arrival_ns);
     }
 
     /// Returns the number of pings added so far.
     pub fn sample_count(&self) -> u32 {
-        self.samples
+        self.sample_count
     }
 
     /// Returns the ping whose clock offset has the smallest error bound, and the error bound in ns.
     fn best_sample(&self) -> Option<(&ClockSample, u64)> {
-        let known = &self.recent[..PINGS_KEPT.min(self.samples as usize)];
+        let known = &self.recent[..RECENT_PINGS_MAX.min(self.sample_count as usize)];
         let with_error = known.iter().map(|sample| {
             let drift_ns = (self.last_reply_ns - sample.arrived_ns) / DRIFT_DIVISOR;
             (sample, sample.round_trip_ns.div_ceil(2) + drift_ns)
@@ -59,8 +60,8 @@ impl ClockOffset {
     }
 
     /// Converts a time of this machine's clock to the time of the other machine's clock, ns.
-    pub fn to_other_clock(&self, ours_ns: u64) -> u64 {
-        ours_ns.saturating_add_signed(self.offset_ns())
+    pub fn to_other_clock(&self, local_ns: u64) -> u64 {
+        local_ns.saturating_add_signed(self.offset_ns())
     }
 
     /// Returns the time of the other machine's clock minus the time of our clock, ns; 0 while the
@@ -76,7 +77,7 @@ impl ClockOffset {
 
     /// Returns the shortest round trip among recent pings, ns.
     pub fn round_trip_ns_min(&self) -> u64 {
-        let known = &self.recent[..PINGS_KEPT.min(self.samples as usize)];
+        let known = &self.recent[..RECENT_PINGS_MAX.min(self.sample_count as usize)];
         known.iter().map(|sample| sample.round_trip_ns).min().unwrap_or(0)
     }
 }

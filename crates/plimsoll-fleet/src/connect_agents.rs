@@ -7,9 +7,9 @@ use crate::allow::AllowList;
 use crate::bus::Bus;
 use crate::calibration_store;
 use crate::fleet_load::{AgentStatus, FleetLoad, FleetOptions};
+use crate::fleet_location::FleetLocation;
 use crate::nats_bus::NatsBus;
 use crate::nats_client::BusAccess;
-use crate::place::FleetLocation;
 use crate::roster::AgentChoice;
 use crate::service::system_identifier;
 use crate::shares::{AgentWeights, calibrated_weights};
@@ -28,9 +28,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub fn refuse_local_only_options(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
     let refused = [
         (terms.script.is_some(), "--lua", "a Lua script runs only on this machine, not on agents"),
-        (plan.carriage.unix.is_some(), "--unix", "other machines cannot connect to a unix socket of this machine"),
         (
-            plan.carriage.resolve.is_some(),
+            plan.connection_plan.unix.is_some(),
+            "--unix",
+            "other machines cannot connect to a unix socket of this machine",
+        ),
+        (
+            plan.connection_plan.resolve.is_some(),
             "--resolve-every",
             "an agent uses only the target addresses that this plimsoll resolved before the load",
         ),
@@ -112,7 +116,7 @@ fn choose_agent_shares<B: Bus>(load: &mut FleetLoad<B>, fleet: &FleetTerms) -> R
 /// Returns `None` if the study has no fleet.
 pub fn connect_fleet(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn RemoteLoad>>, Failure> {
     let Some(fleet) = &terms.fleet else { return Ok(None) };
-    let mut targets: Vec<SocketAddr> = plans.iter().flat_map(|plan| &plan.carriage.addresses).copied().collect();
+    let mut targets: Vec<SocketAddr> = plans.iter().flat_map(|plan| &plan.connection_plan.addresses).copied().collect();
     targets.sort_unstable();
     targets.dedup();
     let key = TaskKey::key_from_environment()?.map(Arc::new);
@@ -152,15 +156,19 @@ fn check_and_share_load<B: Bus + 'static>(
     Ok(Box::new(load))
 }
 
-fn connect_on_bus(access: &BusAccess, fleet: &FleetTerms, wishes: FleetOptions) -> Result<FleetLoad<NatsBus>, Failure> {
+fn connect_on_bus(
+    access: &BusAccess,
+    fleet: &FleetTerms,
+    options: FleetOptions,
+) -> Result<FleetLoad<NatsBus>, Failure> {
     let choice = fleet.agents.as_deref().map_or(Ok(AgentChoice::All), AgentChoice::parse);
     let choice = choice.map_err(|why| Failure::usage(format!("--agents: {why}")))?;
     let (bus, names) = NatsBus::open(access, &choice, fleet.wait_ns.map(Duration::from_nanos))?;
-    FleetLoad::wait_for_agents(bus, &names, wishes)
+    FleetLoad::wait_for_agents(bus, &names, options)
 }
 
 /// Returns the status of the agents of a fleet, without running a load.
-pub fn status(fleet: &FleetTerms) -> Result<Vec<AgentStatus>, Failure> {
+pub fn query_agent_status(fleet: &FleetTerms) -> Result<Vec<AgentStatus>, Failure> {
     let wishes = options_without_load(None);
     match FleetLocation::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
         FleetLocation::Ssh(hosts) => Ok(ssh::start_agents(&hosts, fleet.copied, "", wishes)?.status()),
@@ -205,7 +213,8 @@ fn calibrate_agents<B: Bus>(mut load: FleetLoad<B>) -> Result<AgentCalibrations,
     // The status of the agents is read after the calibration, because the pings during the
     // calibration have reduced the error of the clock offsets.
     let calibration = |(agent, measured): (AgentStatus, Result<SelfMeasurement, String>)| {
-        let AgentStatus { name, plimsoll, cores, machine, clock_error_ns_max, .. } = agent;
+        let AgentStatus { name, version: plimsoll, cores, machine_fingerprint: machine, clock_error_ns_max, .. } =
+            agent;
         match measured {
             Ok(measured) => Ok(AgentCalibration {
                 name,

@@ -88,7 +88,7 @@ pub enum FleetEvent {
 #[derive(Debug)]
 enum PartState {
     /// The agent has no part of the load, or has completed its part.
-    None,
+    NoPart,
     /// The coordinator sent the task, most recently at `last_sent_ns`, and waits for the reply.
     RequestSent { task: Box<AgentLoadTask>, last_sent_ns: u64 },
     /// The agent has opened the connections of its part of the load.
@@ -126,18 +126,18 @@ struct AgentState {
     /// The pings that wait for replies: the time of sending in ns, by ping number.
     pings: BTreeMap<u32, u64>,
     ping_number: u32,
-    pinged_ns: Option<u64>,
+    last_ping_ns: Option<u64>,
     part: PartState,
     calibration: Option<CalibrationState>,
     inbox: Inbox<PartFrame>,
     /// Whether frames (result messages) have arrived that the coordinator has not yet confirmed to
     /// the agent as recorded.
     has_unconfirmed_frames: bool,
-    heard_ns: u64,
-    beat: Option<(u64, AgentPhase)>,
-    leased_ns: u64,
+    last_message_ns: u64,
+    last_heartbeat: Option<(u64, AgentPhase)>,
+    last_lease_ns: u64,
     injector: Option<Injector>,
-    lost: Option<String>,
+    loss_reason: Option<String>,
 }
 
 /// The agents of a fleet and their current load.
@@ -157,16 +157,16 @@ impl Coordinator {
             clock: ClockOffset::default(),
             pings: BTreeMap::new(),
             ping_number: 0,
-            pinged_ns: None,
-            part: PartState::None,
+            last_ping_ns: None,
+            part: PartState::NoPart,
             calibration: None,
             inbox: Inbox::default(),
             has_unconfirmed_frames: false,
-            heard_ns: now_ns,
-            beat: None,
-            leased_ns: 0,
+            last_message_ns: now_ns,
+            last_heartbeat: None,
+            last_lease_ns: 0,
             injector: None,
-            lost: None,
+            loss_reason: None,
         });
     }
 
@@ -198,12 +198,12 @@ impl Coordinator {
 
     /// Returns the reason why an agent is lost; `None` if the agent is not lost.
     pub fn loss_reason(&self, agent: usize) -> Option<&str> {
-        self.agents[agent].lost.as_deref()
+        self.agents[agent].loss_reason.as_deref()
     }
 
     /// Returns the numbers of the agents that are not lost.
     pub fn active_agents(&self) -> Vec<usize> {
-        (0..self.agents.len()).filter(|agent| self.agents[*agent].lost.is_none()).collect()
+        (0..self.agents.len()).filter(|agent| self.agents[*agent].loss_reason.is_none()).collect()
     }
 
     /// Returns the number of the current or last load; 0 before the first load.
@@ -238,7 +238,7 @@ impl Coordinator {
     /// the number of the load, the index of the agent's part, and the number of parts.
     pub fn prepare_load(&mut self, now_ns: u64, agents: &[usize], task: impl Fn(u64, u64, u64) -> AgentLoadTask) {
         self.epoch += 1;
-        self.agents.iter_mut().for_each(|known| known.part = PartState::None);
+        self.agents.iter_mut().for_each(|known| known.part = PartState::NoPart);
         for (index, agent) in agents.iter().enumerate() {
             let task = Box::new(task(self.epoch, index as u64, agents.len() as u64));
             let known = &mut self.agents[*agent];
@@ -291,14 +291,14 @@ impl Coordinator {
         for (agent, known) in self.agents.iter_mut().enumerate() {
             match known.part {
                 PartState::RequestSent { .. } | PartState::Ready => {
-                    known.part = PartState::None;
+                    known.part = PartState::NoPart;
                     self.outgoing.push((agent, ToAgent::Stop { epoch }));
                 }
                 PartState::Started { .. } => {
                     known.part = PartState::Stopped { last_sent_ns: now_ns };
                     self.outgoing.push((agent, ToAgent::Stop { epoch }));
                 }
-                PartState::None | PartState::Stopped { .. } => {}
+                PartState::NoPart | PartState::Stopped { .. } => {}
             }
         }
     }
@@ -306,40 +306,46 @@ impl Coordinator {
     /// Restarts the silence timers of all agents, because no message could arrive during an outage
     /// of the transport.
     pub fn restart_silence_clock(&mut self, now_ns: u64) {
-        self.agents.iter_mut().for_each(|known| known.heard_ns = known.heard_ns.max(now_ns));
+        self.agents.iter_mut().for_each(|known| known.last_message_ns = known.last_message_ns.max(now_ns));
     }
 
     /// Marks an agent as lost. The reason `why` is a sentence without the agent's name, which the
     /// caller adds. Returns the event, or `None` if the agent was lost already.
     pub fn mark_lost(&mut self, agent: usize, why: String) -> Option<FleetEvent> {
         let known = &mut self.agents[agent];
-        if known.lost.is_some() {
+        if known.loss_reason.is_some() {
             return None;
         }
-        known.lost = Some(why.clone());
-        known.part = PartState::None;
+        known.loss_reason = Some(why.clone());
+        known.part = PartState::NoPart;
         // If the agent is still running, the leave message ends its session.
         self.outgoing.push((agent, ToAgent::Leave));
         Some(FleetEvent::Lost { agent, why })
     }
 
     /// Handles a message of an agent that arrived at `came_ns`, and appends the resulting events.
-    pub fn handle_message(&mut self, agent: usize, came_ns: u64, message: ToCoordinator, events: &mut Vec<FleetEvent>) {
+    pub fn handle_message(
+        &mut self,
+        agent: usize,
+        arrival_ns: u64,
+        message: ToCoordinator,
+        events: &mut Vec<FleetEvent>,
+    ) {
         let epoch = self.epoch;
         let Some(known) = self.agents.get_mut(agent) else { return };
-        if known.lost.is_some() {
+        if known.loss_reason.is_some() {
             // A lost agent that reappears must not continue its load.
             if matches!(message, ToCoordinator::Beat { .. }) {
                 self.outgoing.push((agent, ToAgent::Leave));
             }
             return;
         }
-        known.heard_ns = known.heard_ns.max(came_ns);
+        known.last_message_ns = known.last_message_ns.max(arrival_ns);
         match message {
             ToCoordinator::Hello(hello) => known.hello = Some(hello),
             ToCoordinator::Pong { number, agent_ns } => {
                 if let Some(sent_ns) = known.pings.remove(&number) {
-                    known.clock.add(sent_ns, agent_ns, came_ns);
+                    known.clock.add(sent_ns, agent_ns, arrival_ns);
                 }
             }
             ToCoordinator::Ready { epoch: of, injector, fitted } if of == epoch => {
@@ -354,7 +360,7 @@ impl Coordinator {
                     known.part,
                     PartState::RequestSent { .. } | PartState::Started { start_confirmed: false, .. }
                 ) {
-                    known.part = PartState::None;
+                    known.part = PartState::NoPart;
                     events.push(FleetEvent::Refused { agent, reason });
                 }
             }
@@ -366,9 +372,9 @@ impl Coordinator {
                 }
             }
             ToCoordinator::Beat { epoch: of, phase } => {
-                known.beat = Some((of, phase));
+                known.last_heartbeat = Some((of, phase));
                 if of == epoch && matches!(phase, AgentPhase::Running | AgentPhase::Sealed) {
-                    known.confirm_start();
+                    known.record_start_confirmation();
                 }
             }
             ToCoordinator::Tick { epoch: of, sequence, index, interval } if of == epoch => {
@@ -392,10 +398,10 @@ impl Coordinator {
     pub fn poll(&mut self, now_ns: u64, events: &mut Vec<FleetEvent>) {
         for agent in 0..self.agents.len() {
             let known = &mut self.agents[agent];
-            if known.lost.is_some() || known.hello.is_none() {
+            if known.loss_reason.is_some() || known.hello.is_none() {
                 continue;
             }
-            if now_ns.saturating_sub(known.heard_ns) >= SILENCE_NS_MAX {
+            if now_ns.saturating_sub(known.last_message_ns) >= SILENCE_NS_MAX {
                 let seconds = SILENCE_NS_MAX / 1_000_000_000;
                 events.extend(self.mark_lost(agent, format!("the agent sent nothing for {seconds} s")));
                 continue;
@@ -408,27 +414,27 @@ impl Coordinator {
 
 impl AgentState {
     /// Records that the agent has received the start message.
-    fn confirm_start(&mut self) {
+    fn record_start_confirmation(&mut self) {
         if let PartState::Started { start_confirmed, .. } = &mut self.part {
             *start_confirmed = true;
         }
     }
 
     fn handle_frame(&mut self, agent: usize, sequence: u64, frame: PartFrame, events: &mut Vec<FleetEvent>) {
-        if matches!(self.part, PartState::None | PartState::RequestSent { .. } | PartState::Ready) {
+        if matches!(self.part, PartState::NoPart | PartState::RequestSent { .. } | PartState::Ready) {
             // An agent whose part is not running repeats frames (result messages), because the
             // agent does not know that the frames are recorded.
             self.has_unconfirmed_frames = true;
             self.inbox.add_frame(sequence, frame);
             return;
         }
-        self.confirm_start();
+        self.record_start_confirmation();
         self.has_unconfirmed_frames = true;
         for frame in self.inbox.add_frame(sequence, frame) {
             events.push(match frame {
                 PartFrame::Tick(index, interval) => FleetEvent::Tick { agent, index, interval },
                 PartFrame::Seal(seal) => {
-                    self.part = PartState::None;
+                    self.part = PartState::NoPart;
                     FleetEvent::Sealed { agent, seal }
                 }
             });
@@ -438,7 +444,7 @@ impl AgentState {
     fn take_due_messages(&mut self, epoch: u64, now_ns: u64) -> Vec<ToAgent> {
         let mut due = Vec::new();
         let passed = |since_ns: u64, ns: u64| now_ns.saturating_sub(since_ns) >= ns;
-        let beat = self.beat;
+        let beat = self.last_heartbeat;
         match &mut self.part {
             // While the agent still prepares the task, its reply is not overdue, so the task is not
             // repeated.
@@ -466,8 +472,8 @@ impl AgentState {
             *last_sent_ns = now_ns;
             due.push(ToAgent::Calibrate(task.clone()));
         }
-        if passed(self.leased_ns, LEASE_INTERVAL_NS) {
-            self.leased_ns = now_ns;
+        if passed(self.last_lease_ns, LEASE_INTERVAL_NS) {
+            self.last_lease_ns = now_ns;
             due.push(ToAgent::Lease);
         }
         let is_known = self.clock.sample_count() >= PINGS_BEFORE_FIRST_LOAD;
@@ -477,13 +483,13 @@ impl AgentState {
             (false, true) => PING_TIMEOUT_NS,
             (false, false) => 0,
         };
-        if self.pinged_ns.is_none_or(|pinged_ns| passed(pinged_ns, patience_ns)) {
+        if self.last_ping_ns.is_none_or(|pinged_ns| passed(pinged_ns, patience_ns)) {
             self.ping_number = self.ping_number.wrapping_add(1);
             self.pings.insert(self.ping_number, now_ns);
             if self.pings.len() > PINGS_OPEN_MAX {
                 self.pings.pop_first();
             }
-            self.pinged_ns = Some(now_ns);
+            self.last_ping_ns = Some(now_ns);
             due.push(ToAgent::Ping { number: self.ping_number });
         }
         due

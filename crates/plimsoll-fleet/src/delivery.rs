@@ -17,12 +17,12 @@ pub struct Outbox<T> {
     /// The frames in ascending order of number: number, frame, and the time when the frame was last
     /// sent, ns.
     frames: VecDeque<(u64, T, u64)>,
-    last: u64,
+    last_sequence: u64,
 }
 
 impl<T> Default for Outbox<T> {
     fn default() -> Self {
-        Outbox { frames: VecDeque::new(), last: 0 }
+        Outbox { frames: VecDeque::new(), last_sequence: 0 }
     }
 }
 
@@ -30,9 +30,9 @@ impl<T: Clone> Outbox<T> {
     /// Stores the frame that `make` builds with the next sequence number, and returns a copy to
     /// send.
     pub fn push(&mut self, now_ns: u64, make: impl FnOnce(u64) -> T) -> T {
-        self.last += 1;
-        let frame = make(self.last);
-        self.frames.push_back((self.last, frame.clone(), now_ns));
+        self.last_sequence += 1;
+        let frame = make(self.last_sequence);
+        self.frames.push_back((self.last_sequence, frame.clone(), now_ns));
         frame
     }
 
@@ -69,31 +69,31 @@ impl<T: Clone> Outbox<T> {
 /// Puts received frames in order and drops repeated frames.
 #[derive(Debug)]
 pub struct Inbox<T> {
-    complete_to: u64,
+    last_sequence_without_gap: u64,
     waiting: BTreeMap<u64, T>,
-    repeated: u64,
+    repeated_frame_count: u64,
 }
 
 impl<T> Default for Inbox<T> {
     fn default() -> Self {
-        Inbox { complete_to: 0, waiting: BTreeMap::new(), repeated: 0 }
+        Inbox { last_sequence_without_gap: 0, waiting: BTreeMap::new(), repeated_frame_count: 0 }
     }
 }
 
 impl<T> Inbox<T> {
     /// Adds a frame. Returns the frames that can now be delivered, in order and without gaps.
     pub fn add_frame(&mut self, sequence: u64, frame: T) -> Vec<T> {
-        if sequence <= self.complete_to || self.waiting.contains_key(&sequence) {
-            self.repeated += 1;
+        if sequence <= self.last_sequence_without_gap || self.waiting.contains_key(&sequence) {
+            self.repeated_frame_count += 1;
             return Vec::new();
         }
-        if sequence > self.complete_to + FRAMES_AHEAD_MAX as u64 {
+        if sequence > self.last_sequence_without_gap + FRAMES_AHEAD_MAX as u64 {
             return Vec::new();
         }
         self.waiting.insert(sequence, frame);
         let mut complete = Vec::new();
-        while let Some(frame) = self.waiting.remove(&(self.complete_to + 1)) {
-            self.complete_to += 1;
+        while let Some(frame) = self.waiting.remove(&(self.last_sequence_without_gap + 1)) {
+            self.last_sequence_without_gap += 1;
             complete.push(frame);
         }
         complete
@@ -101,12 +101,12 @@ impl<T> Inbox<T> {
 
     /// Returns the sequence number up to which all frames (result messages) have arrived.
     pub fn last_sequence_without_gap(&self) -> u64 {
-        self.complete_to
+        self.last_sequence_without_gap
     }
 
     /// Returns the number of repeated frames that were dropped.
     pub fn repeated_frame_count(&self) -> u64 {
-        self.repeated
+        self.repeated_frame_count
     }
 }
 

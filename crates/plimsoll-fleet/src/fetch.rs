@@ -125,7 +125,7 @@ struct StoredLoad {
 struct StoredPart {
     ticks: Vec<(u32, Interval)>,
     seal: Option<PartTotals>,
-    complete_to: u64,
+    last_sequence_without_gap: u64,
 }
 
 enum StoredFrame {
@@ -167,7 +167,7 @@ impl StoredLoad {
             for frame in inbox.add_frame(sequence, frame) {
                 part.add(frame);
             }
-            part.complete_to = inbox.last_sequence_without_gap();
+            part.last_sequence_without_gap = inbox.last_sequence_without_gap();
             true
         });
         read.await.map_err(|why| fetch_failure(url, &why))?;
@@ -220,11 +220,12 @@ impl StoredLoad {
         let on_tick = &mut |_: &Tick| ControlFlow::Continue(());
         let mut accounts = Vec::new();
         for (number, (part, (name, injector))) in self.parts.iter().zip(agents).enumerate() {
-            let mut account = AgentAccount { frames: part.complete_to, ..AgentAccount::new(name, injector.workers) };
+            let mut account =
+                AgentAccount { frames: part.last_sequence_without_gap, ..AgentAccount::new(name, injector.workers) };
             for (index, interval) in &part.ticks {
                 interval.routes.iter().for_each(|(_, figures)| account.ledger.merge(&figures.ledger));
                 let tick = PartReport::Tick { part: number, index: u64::from(*index), interval: interval.clone() };
-                let _ = collector.take_report(tick, on_tick);
+                let _ = collector.add_report(tick, on_tick);
             }
             let end = match &part.seal {
                 Some(PartTotals { window_end_ns, failed_answers, used_up, died: None, .. }) => PartReport::Done {
@@ -244,7 +245,7 @@ impl StoredLoad {
                     }
                 }
             };
-            let _ = collector.take_report(end, on_tick);
+            let _ = collector.add_report(end, on_tick);
             accounts.push(account);
         }
         let mut run = collector.finish();
@@ -257,7 +258,7 @@ impl StoredLoad {
     /// delete the intervals.
     async fn acknowledge_stored_intervals(&self, client: &Client, run: &str) {
         for (number, ((name, _), part)) in self.record.agents.iter().zip(&self.parts).enumerate() {
-            let commit = ToAgent::Commit { epoch: self.record.epoch, sequence: part.complete_to };
+            let commit = ToAgent::Commit { epoch: self.record.epoch, sequence: part.last_sequence_without_gap };
             for piece in split_message(number as u64, &encode_single_message_stream(|out| commit.encode(out)), 1_024) {
                 let _ = client.publish(presence::to_agent_subject(run, name), piece.into()).await;
             }

@@ -37,7 +37,7 @@ const CALIBRATION_WAIT_NS_MAX: u64 = 60_000_000_000;
 /// The longest wait until the agents have ended a load after a stop message, ns (5 s).
 const STOP_NS_MAX: u64 = 5_000_000_000;
 /// The longest wait until the agents have ended a load after the user pressed ^C, ns (0.7 s).
-const STOP_NS_MAX_HURRIED: u64 = 700_000_000;
+const INTERRUPTED_STOP_NS_MAX: u64 = 700_000_000;
 /// The smallest delay from the time when all agents are ready to the start of the load, ns (0.1 s).
 const START_DELAY_NS_MIN: u64 = 100_000_000;
 /// The largest delay from the time when all agents are ready to the start of the load, ns (3 s).
@@ -80,11 +80,11 @@ pub struct AgentStatus {
     /// The name of the agent.
     pub name: String,
     /// The version of plimsoll on the agent.
-    pub plimsoll: String,
+    pub version: String,
     /// The number of CPU cores that the agent may use.
     pub cores: u32,
     /// The fingerprint of the agent's machine.
-    pub machine: String,
+    pub machine_fingerprint: String,
     /// The shortest round trip to the agent, ns.
     pub round_trip_ns: u64,
     /// The largest possible error of the agent's clock offset, ns.
@@ -111,13 +111,12 @@ pub struct FleetLoad<B: Bus> {
 impl<B: Bus> FleetLoad<B> {
     /// Waits until the agents in `names` have introduced themselves and their clock offsets are
     /// known. The list `names` is in the order of the agents' numbers on the bus.
-    pub fn wait_for_agents(bus: B, names: &[String], wishes: FleetOptions) -> Result<FleetLoad<B>, Failure> {
+    pub fn wait_for_agents(bus: B, names: &[String], options: FleetOptions) -> Result<FleetLoad<B>, Failure> {
         let mut coordinator = Coordinator::default();
         let begun_ns = bus.now_ns();
         names.iter().for_each(|name| coordinator.add_agent(name, begun_ns));
         let (events, parts, weights, warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut fleet =
-            FleetLoad { bus, coordinator, options: wishes, events, parts, weights, may_continue: false, warnings };
+        let mut fleet = FleetLoad { bus, coordinator, options, events, parts, weights, may_continue: false, warnings };
         let is_known = |fleet: &FleetLoad<B>, agent: usize| {
             fleet.coordinator.hello_message(agent).is_some()
                 && fleet.coordinator.clock_offset(agent).sample_count() >= PINGS_BEFORE_FIRST_LOAD
@@ -159,9 +158,9 @@ impl<B: Bus> FleetLoad<B> {
             );
             AgentStatus {
                 name: self.agent_name(agent),
-                plimsoll: hello.plimsoll,
+                version: hello.plimsoll,
                 cores: hello.cores,
-                machine: hello.machine,
+                machine_fingerprint: hello.machine,
                 round_trip_ns: clock.round_trip_ns_min(),
                 clock_error_ns_max: clock.error_ns_max().unwrap_or(0),
             }
@@ -318,10 +317,10 @@ impl<B: Bus> FleetLoad<B> {
             self.coordinator.restart_silence_clock(now_ns);
         }
         self.coordinator.poll(now_ns, &mut self.events);
-        self.send();
+        self.send_outgoing();
     }
 
-    fn send(&mut self) {
+    fn send_outgoing(&mut self) {
         for (agent, message) in self.coordinator.take_outgoing() {
             self.bus.send(agent, &message);
         }
@@ -380,13 +379,13 @@ impl<B: Bus> FleetLoad<B> {
             let task = AgentLoadTask { epoch, index, of, weights, workers, spin, preflight, signature: None, plan };
             AgentLoadTask { signature: wishes.key.as_ref().map(|key| key.sign_task(run, &task)), ..task }
         });
-        self.send();
+        self.send_outgoing();
         Ok(())
     }
 
     fn stop_agents(&mut self) {
         self.coordinator.stop(self.bus.now_ns());
-        self.send();
+        self.send_outgoing();
     }
 
     /// Runs one load from its start to its end, and returns the merged run.
@@ -396,7 +395,7 @@ impl<B: Bus> FleetLoad<B> {
         let length_ns = length_ns.unwrap_or(UNBOUNDED_LOAD_NS_MAX);
         let over_by_ns = origin_ns.saturating_add(length_ns + STOP_NS_MAX);
         self.coordinator.start(self.bus.now_ns(), origin_ns, length_ns);
-        self.send();
+        self.send_outgoing();
         let agents: Vec<_> =
             self.parts.iter().map(|agent| (self.agent_name(*agent), self.expected_injector(*agent))).collect();
         let started_unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
@@ -426,7 +425,7 @@ impl<B: Bus> FleetLoad<B> {
             }
             if interrupted && !hurried {
                 hurried = true;
-                stop_by_ns = Some(now_ns + STOP_NS_MAX_HURRIED);
+                stop_by_ns = Some(now_ns + INTERRUPTED_STOP_NS_MAX);
             }
             let excused_ns = if hurried { 0 } else { down_ns };
             if now_ns >= stop_by_ns.unwrap_or(over_by_ns).saturating_add(excused_ns) {
@@ -441,7 +440,7 @@ impl<B: Bus> FleetLoad<B> {
                 for event in std::mem::take(&mut self.events) {
                     let _ = self.merge_event(event, &mut merge, on_tick);
                 }
-                self.send();
+                self.send_outgoing();
             }
         }
         for (part, agent) in self.parts.iter().enumerate() {

@@ -193,7 +193,7 @@ impl FleetMessage for ToCoordinator {
 #[derive(Debug, Default)]
 pub struct MessageReader {
     bytes: Vec<u8>,
-    greeted: bool,
+    is_greeting_read: bool,
 }
 
 impl MessageReader {
@@ -204,7 +204,7 @@ impl MessageReader {
 
     /// Decodes the next complete message. `None` means that more bytes are needed.
     pub fn read_next<M: FleetMessage>(&mut self) -> Result<Option<M>, FrameError> {
-        if !self.greeted {
+        if !self.is_greeting_read {
             let version = PROTOCOL_GREETING.len() - 1;
             if self.bytes.iter().zip(PROTOCOL_GREETING).take(version).any(|(came, greeting)| *came != greeting) {
                 return Err(FrameError::NoGreeting);
@@ -217,7 +217,7 @@ impl MessageReader {
                 Some(_) => {}
             }
             self.bytes.drain(..PROTOCOL_GREETING.len());
-            self.greeted = true;
+            self.is_greeting_read = true;
         }
         let Some(head) = self.bytes.first_chunk::<FRAME_HEAD_BYTES>() else { return Ok(None) };
         let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
@@ -245,7 +245,7 @@ pub fn encode_single_message_stream(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8
 
 /// Decodes a complete stream with exactly one message.
 pub fn decode_single_message_stream<M: FleetMessage>(bytes: Vec<u8>) -> Result<M, FrameError> {
-    let mut reader = MessageReader { bytes, greeted: false };
+    let mut reader = MessageReader { bytes, is_greeting_read: false };
     let message = reader.read_next()?.ok_or(FrameError::Damaged)?;
     if reader.bytes.is_empty() { Ok(message) } else { Err(FrameError::Damaged) }
 }

@@ -23,7 +23,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(2);
 const PROCESS_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs `count` agents until ^C. `say` receives messages for the user, line by line.
-pub fn run_local_fleet(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
+pub fn run_local_fleet(count: u32, allow: Option<&str>, print_message: &mut dyn FnMut(&str)) -> Result<(), Failure> {
     if !(1..=AGENTS_MAX).contains(&count) {
         return Err(Failure::usage(format!(
             "--local: a fleet on this machine has 1 to {AGENTS_MAX} agents, not {count}: give another number"
@@ -34,7 +34,7 @@ pub fn run_local_fleet(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str
     let host = match &separated {
         Ok(()) => fleet.network().host_address(1),
         Err(reason) => {
-            say(&format!("Agents run as plain processes, not in network namespaces of their own: {reason}."));
+            print_message(&format!("Agents run as plain processes, not in network namespaces of their own: {reason}."));
             "127.0.0.1".to_owned()
         }
     };
@@ -44,14 +44,16 @@ pub fn run_local_fleet(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str
         fleet.start_agent(number, &url, allow, separated.is_ok())?;
     }
     if separated.is_ok() {
-        say(&format!("Each agent is in a network namespace of its own, and reaches this machine as {host}."));
+        print_message(&format!("Each agent is in a network namespace of its own, and reaches this machine as {host}."));
     }
-    say(&format!("{count} agents are on the bus at {url}. The agents send load only to {allow}. ^C ends the agents."));
+    print_message(&format!(
+        "{count} agents are on the bus at {url}. The agents send load only to {allow}. ^C ends the agents."
+    ));
     // The address of a namespace is neither loopback nor private (RFC 1918), so a load on this
     // address needs the option `--allow-public`.
     let allow_public = if separated.is_ok() { " --allow-public" } else { "" };
-    say(&format!("Try: plimsoll run{allow_public} --fleet {url} http://{host}:8080/"));
-    while !signal::interrupted() {
+    print_message(&format!("Try: plimsoll run{allow_public} --fleet {url} http://{host}:8080/"));
+    while !signal::is_stop_requested() {
         if let Some(name) = fleet.ended_process_name() {
             return Err(Failure::cannot_start(format!("{name} ended unexpectedly: see the output of {name} above")));
         }
@@ -186,7 +188,7 @@ impl LocalFleet {
         let ports = self.folder.join(format!("{}_{}.ports", program_file_name(Path::new(&program)), child.id()));
         self.children.push(("nats-server".to_owned(), child));
         let deadline = Instant::now() + START_TIMEOUT;
-        while Instant::now() < deadline && !signal::interrupted() {
+        while Instant::now() < deadline && !signal::is_stop_requested() {
             if let Some(url) = std::fs::read(&ports).ok().and_then(|bytes| first_nats_url(&bytes)) {
                 return Ok(url);
             }

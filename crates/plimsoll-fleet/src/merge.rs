@@ -129,7 +129,7 @@ impl LoadMerger {
             let sum = made.workers.entry(worker.worker).or_default();
             *sum = (sum.0.saturating_add(worker.work_ns), sum.1.saturating_add(worker.wall_ns));
         }
-        self.collector.take_report(PartReport::Tick { part, index, interval }, on_tick)
+        self.collector.add_report(PartReport::Tick { part, index, interval }, on_tick)
     }
 
     /// Ends the part (share) of one agent with the totals that the agent sent. The error says that
@@ -154,7 +154,7 @@ impl LoadMerger {
         made.state = LoadPartState::Done(seal.window_end_ns);
         let PartTotals { window_end_ns, failed_answers, used_up, .. } = seal;
         let flow =
-            self.collector.take_report(PartReport::Done { part, window_end_ns, failed_answers, used_up }, on_tick);
+            self.collector.add_report(PartReport::Done { part, window_end_ns, failed_answers, used_up }, on_tick);
         let counted = self.count_unsent(self.complete_tick_count(), on_tick);
         Ok(if flow.is_break() { flow } else { counted })
     }
@@ -183,7 +183,7 @@ impl LoadMerger {
             let in_flight: u64 = made.ledgers.values().map(Ledger::requests_without_outcome).sum();
             made.account.ledger.in_flight += in_flight;
             made.state = LoadPartState::Done(made.ticks * Plan::TICK_NS);
-            return self.collector.take_report(PartReport::Lost { part, why: stop }, on_tick);
+            return self.collector.add_report(PartReport::Lost { part, why: stop }, on_tick);
         }
         self.parts[part].state = LoadPartState::Lost(Box::new(self.unsent_arrivals(part)));
         self.count_unsent(self.complete_tick_count(), on_tick)
@@ -277,7 +277,7 @@ impl LoadMerger {
                 }
                 let (failed_answers, used_up) = (Vec::new(), false);
                 let done = PartReport::Done { part, window_end_ns, failed_answers, used_up };
-                let _ = self.collector.take_report(done, on_tick);
+                let _ = self.collector.add_report(done, on_tick);
             }
         }
         let mut run = self.collector.finish();

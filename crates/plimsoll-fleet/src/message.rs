@@ -7,7 +7,7 @@
 
 use plimsoll_model::agent_account::AGENT_NAME_BYTES_MAX;
 use plimsoll_model::agent_calibration::FINGERPRINT_BYTES_MAX;
-use plimsoll_model::failed_answer::KINDS_MAX;
+use plimsoll_model::failed_response::KINDS_MAX;
 use plimsoll_model::machine_facts::SelfMeasurement;
 use plimsoll_model::series_table::{SeriesSubject, find_series_row};
 use plimsoll_model::units::TIME_NS_MAX;

@@ -37,7 +37,7 @@ const PRESENCE_INTERVAL: Duration = Duration::from_secs(2);
 const NAME_CHECK_TIME: Duration = Duration::from_millis(1_000);
 /// The largest number of intervals (measurements of 100 ms each) that are being sent to the bus at
 /// once.
-const IN_FLIGHT_MAX: usize = 16;
+const INTERVALS_IN_FLIGHT_MAX: usize = 16;
 /// The pause between a failed attempt to publish a piece of an interval (the measurements of 100
 /// ms) and the next attempt.
 const PUBLISH_RETRY_DELAY: Duration = Duration::from_millis(100);
@@ -63,7 +63,7 @@ pub struct BusJoinOptions {
     /// The folder in which the agent stores its intervals (measurements of 100 ms each).
     pub spool: PathBuf,
     /// The longest time to wait for a bus that does not respond.
-    pub wait: Duration,
+    pub connect_timeout: Duration,
 }
 
 /// An order to the thread that has the bus connection.
@@ -78,7 +78,7 @@ enum AgentBusCommand {
 /// disk, in the spool.
 struct BusTransport {
     run: String,
-    orders: UnboundedSender<AgentBusCommand>,
+    commands: UnboundedSender<AgentBusCommand>,
     spool: Spool,
 }
 
@@ -89,7 +89,7 @@ impl AgentTransport for BusTransport {
             ToCoordinator::Tick { epoch, sequence, .. } | ToCoordinator::Seal { epoch, sequence, .. } => {
                 self.spool.append_entry(SpoolEntry { run: self.run.clone(), key: (*epoch, *sequence), message: bytes });
             }
-            _ => _ = self.orders.send(AgentBusCommand::Send(bytes)),
+            _ => _ = self.commands.send(AgentBusCommand::Send(bytes)),
         }
     }
 
@@ -100,15 +100,15 @@ impl AgentTransport for BusTransport {
 
 /// Joins a bus and serves coordinators, one after another, until the connection to the bus ends for
 /// good. `joined` is called when the agent has joined the bus.
-pub fn join_bus(terms: BusJoinOptions, joined: &mut dyn FnMut()) -> Result<(), Failure> {
+pub fn join_bus(terms: BusJoinOptions, on_joined: &mut dyn FnMut()) -> Result<(), Failure> {
     let (sender, events) = channel();
     let (stored_sender, stored) = unbounded_channel();
     let failed = sender.clone();
     let spool = Spool::open(
         &terms.spool,
         SpoolCallbacks {
-            stored: Box::new(move |entry| _ = stored_sender.send(entry)),
-            failed: Box::new(move |why| _ = failed.send(AgentSessionEvent::SpoolFailed(why))),
+            on_stored: Box::new(move |entry| _ = stored_sender.send(entry)),
+            on_failed: Box::new(move |why| _ = failed.send(AgentSessionEvent::SpoolFailed(why))),
         },
     )?;
     let allow = terms.allow.clone().without_addresses(terms.access.resolve_addresses());
@@ -116,10 +116,10 @@ pub fn join_bus(terms: BusJoinOptions, joined: &mut dyn FnMut()) -> Result<(), F
     let (orders, queue) = unbounded_channel();
     let (ready, is_ready) = channel();
     let boot = to_hex(&random_bytes::<16>()?);
-    let worker = AgentBusWorker { terms, boot, sender: sender.clone(), spool: spool.clone() };
+    let worker = AgentBusWorker { terms, start_id: boot, sender: sender.clone(), spool: spool.clone() };
     start_async_thread(move || worker.connect_and_relay(queue, stored, ready))?;
     is_ready.recv().map_err(|_| connection_ended_failure())??;
-    joined();
+    on_joined();
     let closed = |why: Option<String>| why.map_or(Ok(()), |why| Err(Failure::cannot_start(why)));
     loop {
         let run = match events.recv() {
@@ -129,7 +129,7 @@ pub fn join_bus(terms: BusJoinOptions, joined: &mut dyn FnMut()) -> Result<(), F
             // Any other event belongs to a session that has ended, so the event is ignored.
             Ok(_) => continue,
         };
-        let mut carrier = BusTransport { run: run.clone(), orders: orders.clone(), spool: spool.clone() };
+        let mut carrier = BusTransport { run: run.clone(), commands: orders.clone(), spool: spool.clone() };
         let end = serve_session(&run, &events, &sender, &mut carrier, &permissions);
         spool.close(&run);
         // Late events of the session's last load belong to no session, so this loop drops them.
@@ -148,7 +148,7 @@ pub fn join_bus(terms: BusJoinOptions, joined: &mut dyn FnMut()) -> Result<(), F
 /// The state of the thread that has the bus connection.
 struct AgentBusWorker {
     terms: BusJoinOptions,
-    boot: String,
+    start_id: String,
     sender: Sender<AgentSessionEvent>,
     spool: Spool,
 }
@@ -156,13 +156,13 @@ struct AgentBusWorker {
 /// The agent's subscriptions on the bus.
 struct Subscriptions {
     /// Requests for the presence of all agents.
-    who: Subscriber,
+    presence_requests: Subscriber,
     /// Claims of coordinators on this agent.
     claims: Subscriber,
     /// Messages of coordinators to this agent, for any run.
     messages: Subscriber,
     /// Presence messages under this agent's name, which reveal another agent with the name.
-    namesakes: Subscriber,
+    same_name_presences: Subscriber,
 }
 
 impl AgentBusWorker {
@@ -174,7 +174,7 @@ impl AgentBusWorker {
     ) {
         let (event_sender, mut events) = unbounded_channel();
         let on_event = move |event| _ = event_sender.send(event);
-        let BusJoinOptions { access, name, wait, .. } = &self.terms;
+        let BusJoinOptions { access, name, connect_timeout: wait, .. } = &self.terms;
         let opened = match connect(access, name, *wait, on_event).await {
             Err(failure) => Err(failure),
             Ok(client) => match self.subscribe(&client).await {
@@ -196,16 +196,16 @@ impl AgentBusWorker {
     async fn subscribe(&self, client: &Client) -> Result<Subscriptions, Failure> {
         let BusJoinOptions { access, name, .. } = &self.terms;
         Ok(Subscriptions {
-            who: subscribe(client, access, PRESENCE_REQUEST_SUBJECT.to_owned()).await?,
+            presence_requests: subscribe(client, access, PRESENCE_REQUEST_SUBJECT.to_owned()).await?,
             claims: subscribe(client, access, presence::claim_subject(name)).await?,
             messages: subscribe(client, access, presence::to_agent_subject("*", name)).await?,
-            namesakes: subscribe(client, access, presence::presence_subject(name)).await?,
+            same_name_presences: subscribe(client, access, presence::presence_subject(name)).await?,
         })
     }
 
     fn presence_message(&self, run: Option<&str>, is_new: bool) -> Vec<u8> {
-        let (protocol, boot) = (PROTOCOL_GREETING[PROTOCOL_GREETING.len() - 1], self.boot.clone());
-        Presence { protocol, boot, hello: local_agent_hello(), run: run.map(str::to_owned), is_new }.bytes()
+        let (protocol, boot) = (PROTOCOL_GREETING[PROTOCOL_GREETING.len() - 1], self.start_id.clone());
+        Presence { protocol, boot, hello: local_agent_hello(), run: run.map(str::to_owned), is_new }.encode_json()
     }
 
     async fn announce_presence(&self, client: &Client, run: Option<&str>, is_new: bool) {
@@ -231,9 +231,9 @@ impl AgentBusWorker {
                 return Ok(());
             }
             tokio::select! {
-                Some(message) = heard.namesakes.next() => {
-                    let Some(other) = Presence::read(&message.payload).filter(|other| other.boot != self.boot) else { continue };
-                    if !other.is_new || other.boot < self.boot {
+                Some(message) = heard.same_name_presences.next() => {
+                    let Some(other) = Presence::read(&message.payload).filter(|other| other.boot != self.start_id) else { continue };
+                    if !other.is_new || other.boot < self.start_id {
                         let BusJoinOptions { name, access, .. } = &self.terms;
                         return Err(Failure::usage(format!(
                             "another agent with the name {name} is already on the bus at {bus_url}: give this agent \
@@ -242,7 +242,7 @@ impl AgentBusWorker {
                         )));
                     }
                 }
-                Some(_) = heard.who.next() => self.announce_presence(client, None, true).await,
+                Some(_) = heard.presence_requests.next() => self.announce_presence(client, None, true).await,
                 Some(event) = events.recv() => {
                     if let Some(why) = fatal_event_reason(&event, &self.terms.access) {
                         return Err(Failure::cannot_start(why));
@@ -261,7 +261,8 @@ impl AgentBusWorker {
         stored: UnboundedReceiver<SpoolEntry>,
         mut events: UnboundedReceiver<async_nats::Event>,
     ) {
-        let Subscriptions { mut who, mut claims, mut messages, namesakes } = heard;
+        let Subscriptions { presence_requests: mut who, mut claims, mut messages, same_name_presences: namesakes } =
+            heard;
         drop(namesakes);
         let (recorded, commits) = unbounded_channel();
         tokio::spawn(publish_stored_intervals(client.clone(), self.terms.name.clone(), stored, commits));
@@ -272,7 +273,7 @@ impl AgentBusWorker {
                 Some(_) = who.next() => self.announce_presence(&client, run.as_deref(), false).await,
                 _ = timer.tick() => self.announce_presence(&client, run.as_deref(), false).await,
                 Some(message) = claims.next() => {
-                    if let Some(claim) = AgentClaim::read(&message.payload).filter(|claim| claim.boot == self.boot) {
+                    if let Some(claim) = AgentClaim::read(&message.payload).filter(|claim| claim.boot == self.start_id) {
                         if run.is_none() {
                             assembly = PieceAssembler::new(TO_AGENT_BYTES_MAX);
                             run = Some(claim.run.clone());
@@ -364,7 +365,7 @@ async fn publish_stored_intervals(
     let mut known: BTreeMap<(String, (u64, u64)), PublicationState> = BTreeMap::new();
     let (mut waiting, mut in_flight, mut number) = (VecDeque::new(), FuturesUnordered::new(), monotonic_ns());
     loop {
-        while in_flight.len() < IN_FLIGHT_MAX
+        while in_flight.len() < INTERVALS_IN_FLIGHT_MAX
             && let Some(SpoolEntry { run, key, message }) = waiting.pop_front()
         {
             number += 1;

@@ -38,7 +38,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// How long a coordinator waits for the wanted agents to join the bus, unless the user sets another
 /// time.
-const AGENTS_WAIT: Duration = Duration::from_secs(30);
+const AGENTS_WAIT_DEFAULT: Duration = Duration::from_secs(30);
 /// The interval at which a coordinator repeats its requests to agents: requests to announce their
 /// presence, and claims.
 const REQUEST_REPEAT_INTERVAL: Duration = Duration::from_millis(300);
@@ -49,7 +49,7 @@ const AGENT_LIST_SETTLE_TIME: Duration = Duration::from_millis(400);
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(5);
 /// The interval between echo messages, which the coordinator sends to itself to check that the bus
 /// works.
-const ECHO_EVERY: Duration = Duration::from_millis(200);
+const ECHO_INTERVAL: Duration = Duration::from_millis(200);
 /// The time without an echo message after which the bus counts as down, ns (1.2 s).
 const ECHO_TIMEOUT_NS: u64 = 1_200_000_000;
 /// The length of an outage of the bus after which all agents count as lost, ns (60 s).
@@ -65,7 +65,7 @@ const STORED_RUN_FILE_AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// The name of the object store for run files.
 const RUN_STORE_BUCKET: &str = "plimsoll-runs";
 /// The largest number of attempts to read or write data that the bus stores.
-const TRIES_MAX: u32 = 20;
+const STORAGE_ATTEMPTS_MAX: u32 = 20;
 const STORAGE_RETRY_DELAY: Duration = Duration::from_millis(200);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -82,11 +82,11 @@ enum CoordinatorBusCommand {
 pub struct NatsBus {
     access: BusAccess,
     run: String,
-    orders: UnboundedSender<CoordinatorBusCommand>,
-    arrived: Receiver<(usize, u64, BusEvent)>,
+    commands: UnboundedSender<CoordinatorBusCommand>,
+    events: Receiver<(usize, u64, BusEvent)>,
     /// The time on this machine's monotonic clock when the last echo message arrived, ns. A recent
     /// echo message shows that the bus works.
-    echo_ns: Arc<AtomicU64>,
+    last_echo_ns: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -109,14 +109,24 @@ impl NatsBus {
             access: access.clone(),
             run: run.clone(),
             choice: choice.clone(),
-            bus_wait: wait.unwrap_or_default(),
-            wait: wait.unwrap_or(AGENTS_WAIT),
+            bus_wait_max: wait.unwrap_or_default(),
+            agents_wait_max: wait.unwrap_or(AGENTS_WAIT_DEFAULT),
             sender,
-            echo_ns: Arc::clone(&echo_ns),
+            last_echo_ns: Arc::clone(&echo_ns),
         };
         let thread = start_async_thread(move || worker.connect_and_relay(queue, ready))?;
         let names = is_ready.recv().map_err(|_| connection_ended_failure())??;
-        Ok((NatsBus { access: access.clone(), run, orders, arrived, echo_ns, thread: Some(thread) }, names))
+        Ok((
+            NatsBus {
+                access: access.clone(),
+                run,
+                commands: orders,
+                events: arrived,
+                last_echo_ns: echo_ns,
+                thread: Some(thread),
+            },
+            names,
+        ))
     }
 }
 
@@ -127,16 +137,16 @@ impl Bus for NatsBus {
 
     fn send(&mut self, agent: usize, message: &ToAgent) {
         let _ = self
-            .orders
+            .commands
             .send(CoordinatorBusCommand::Send(agent, encode_single_message_stream(|out| message.encode(out))));
     }
 
     fn receive(&mut self, patience: Duration) -> Option<(usize, u64, BusEvent)> {
-        self.arrived.recv_timeout(patience).ok()
+        self.events.recv_timeout(patience).ok()
     }
 
     fn is_interrupted(&self) -> bool {
-        signal::interrupted()
+        signal::is_stop_requested()
     }
 
     fn run_name(&self) -> &str {
@@ -144,7 +154,7 @@ impl Bus for NatsBus {
     }
 
     fn is_up(&self) -> bool {
-        monotonic_ns().saturating_sub(self.echo_ns.load(Ordering::Relaxed)) < ECHO_TIMEOUT_NS
+        monotonic_ns().saturating_sub(self.last_echo_ns.load(Ordering::Relaxed)) < ECHO_TIMEOUT_NS
     }
 
     fn plan_bytes_max(&self) -> usize {
@@ -152,16 +162,16 @@ impl Bus for NatsBus {
     }
 
     fn begin_load(&mut self, load: &LoadRecord) {
-        let _ = self.orders.send(CoordinatorBusCommand::BeginLoad(Box::new(load.clone())));
+        let _ = self.commands.send(CoordinatorBusCommand::BeginLoad(Box::new(load.clone())));
     }
 
     fn delete_stored_load(&mut self) {
-        let _ = self.orders.send(CoordinatorBusCommand::PurgeStoredLoad);
+        let _ = self.commands.send(CoordinatorBusCommand::PurgeStoredLoad);
     }
 
     fn store_file(&mut self, path: &Path) -> Result<Option<String>, String> {
         let (reply, stored) = channel();
-        let _ = self.orders.send(CoordinatorBusCommand::Store(path.to_owned(), reply));
+        let _ = self.commands.send(CoordinatorBusCommand::Store(path.to_owned(), reply));
         let url = &self.access.address.url;
         match stored.recv_timeout(STORE_TIMEOUT) {
             Ok(Ok(())) => Ok(Some(format!(
@@ -176,7 +186,7 @@ impl Bus for NatsBus {
 
 impl Drop for NatsBus {
     fn drop(&mut self) {
-        let _ = self.orders.send(CoordinatorBusCommand::End);
+        let _ = self.commands.send(CoordinatorBusCommand::End);
         let deadline = Instant::now() + 2 * FLUSH_TIMEOUT;
         while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < deadline {
             std::thread::sleep(POLL_INTERVAL);
@@ -190,10 +200,10 @@ struct CoordinatorBusWorker {
     access: BusAccess,
     run: String,
     choice: AgentChoice,
-    bus_wait: Duration,
-    wait: Duration,
+    bus_wait_max: Duration,
+    agents_wait_max: Duration,
     sender: Sender<(usize, u64, BusEvent)>,
-    echo_ns: Arc<AtomicU64>,
+    last_echo_ns: Arc<AtomicU64>,
 }
 
 /// An open connection to the bus, and the agents that are reserved (claimed) for this run.
@@ -225,7 +235,7 @@ impl CoordinatorBusWorker {
     async fn open(&self) -> Result<OpenBus, Failure> {
         let (event_sender, mut events) = unbounded_channel();
         let on_event = move |event| _ = event_sender.send(event);
-        let client = connect(&self.access, &format!("coord-{}", self.run), self.bus_wait, on_event).await?;
+        let client = connect(&self.access, &format!("coord-{}", self.run), self.bus_wait_max, on_event).await?;
         let opened = self.subscribe_and_claim_agents(client).await;
         // NATS reports a missing permission as an event, not as an error of the call.
         let refused =
@@ -254,7 +264,7 @@ impl CoordinatorBusWorker {
             let _ = tokio::time::timeout(FLUSH_TIMEOUT, client.flush()).await;
             return Err(failure);
         }
-        self.echo_ns.store(monotonic_ns(), Ordering::Relaxed);
+        self.last_echo_ns.store(monotonic_ns(), Ordering::Relaxed);
         let (_, events) = unbounded_channel();
         Ok(OpenBus { client, stream, names, messages, frames, echoes, events })
     }
@@ -272,7 +282,7 @@ impl CoordinatorBusWorker {
             if let Some((name, presence)) = next_presence(heard, POLL_INTERVAL).await {
                 roster.add(&name, presence);
             }
-            if signal::interrupted() {
+            if signal::is_stop_requested() {
                 return Err(Failure::cannot_start("interrupted"));
             }
             let state = roster.compare_with_choice(&self.choice);
@@ -287,10 +297,10 @@ impl CoordinatorBusWorker {
                 }
                 RosterState::Incomplete => complete_since = None,
             }
-            if begun.elapsed() >= self.wait.max(AGENT_LIST_SETTLE_TIME) && complete_since.is_none() {
+            if begun.elapsed() >= self.agents_wait_max.max(AGENT_LIST_SETTLE_TIME) && complete_since.is_none() {
                 return Err(Failure::cannot_start(roster.missing_agents_message(
                     &self.choice,
-                    self.wait,
+                    self.agents_wait_max,
                     &self.access.address.url,
                 )));
             }
@@ -311,7 +321,7 @@ impl CoordinatorBusWorker {
                 asked = Some(Instant::now());
                 for (name, boot) in &waiting {
                     let claim = AgentClaim { boot: boot.clone(), run: self.run.clone() };
-                    let _ = client.publish(presence::claim_subject(name), claim.bytes().into()).await;
+                    let _ = client.publish(presence::claim_subject(name), claim.encode_json().into()).await;
                 }
             }
             if let Some((name, presence)) = next_presence(heard, POLL_INTERVAL).await {
@@ -337,7 +347,7 @@ impl CoordinatorBusWorker {
                     time = format_exact_duration(CLAIM_TIMEOUT.as_nanos() as u64)
                 )));
             }
-            if signal::interrupted() {
+            if signal::is_stop_requested() {
                 return Err(Failure::cannot_start("interrupted"));
             }
         }
@@ -356,7 +366,7 @@ impl CoordinatorBusWorker {
         let OpenBus { client, stream, names, mut messages, mut frames, mut echoes, mut events } = open;
         let mut hearing = MessageAssembler::new(&names, self.sender.clone());
         let (replay, mut replayed) = unbounded_channel::<(String, Vec<u8>)>();
-        let mut echo_timer = tokio::time::interval(ECHO_EVERY);
+        let mut echo_timer = tokio::time::interval(ECHO_INTERVAL);
         // Messages in the stream with smaller sequence numbers were stored before the current run.
         let from_sequence = stream.cached_info().state.last_sequence + 1;
         let (mut number, mut was_down) = (monotonic_ns(), false);
@@ -388,7 +398,7 @@ impl CoordinatorBusWorker {
                 Some(message) = messages.next() => hearing.add_piece(&message.subject, &message.payload),
                 Some(message) = frames.next() => hearing.add_piece(&message.subject, &message.payload),
                 Some((subject, piece)) = replayed.recv() => hearing.add_piece(&subject, &piece),
-                Some(_) = echoes.next() => self.echo_ns.store(monotonic_ns(), Ordering::Relaxed),
+                Some(_) = echoes.next() => self.last_echo_ns.store(monotonic_ns(), Ordering::Relaxed),
                 Some(event) = events.recv() => {
                     if let Some(why) = fatal_event_reason(&event, &self.access) {
                         hearing.report_all_agents_lost(&why);
@@ -406,7 +416,7 @@ impl CoordinatorBusWorker {
                     if is_connected {
                         let _ = client.publish(presence::echo_subject(&self.run), Vec::new().into()).await;
                     }
-                    let down_ns = monotonic_ns().saturating_sub(self.echo_ns.load(Ordering::Relaxed));
+                    let down_ns = monotonic_ns().saturating_sub(self.last_echo_ns.load(Ordering::Relaxed));
                     if down_ns > OUTAGE_NS_MAX {
                         hearing.report_all_agents_lost("the agent's bus did not respond for 60 s");
                     }
@@ -457,7 +467,7 @@ async fn next_presence(heard: &mut Subscriber, patience: Duration) -> Option<(St
 async fn store_pieces(client: Client, subject: String, pieces: Vec<Vec<u8>>) {
     let context = jetstream_context(&client);
     for piece in pieces {
-        for _ in 0..TRIES_MAX {
+        for _ in 0..STORAGE_ATTEMPTS_MAX {
             if let Ok(acknowledged) = context.publish(subject.clone(), piece.clone().into()).await
                 && acknowledged.await.is_ok()
             {
@@ -494,7 +504,7 @@ pub async fn read_stored_messages(
                 }
             }
             Err(error) if error.kind() == DirectGetErrorKind::NotFound => return Ok(()),
-            Err(error) if tries >= TRIES_MAX => return Err(error.to_string()),
+            Err(error) if tries >= STORAGE_ATTEMPTS_MAX => return Err(error.to_string()),
             Err(_) => {
                 tries += 1;
                 tokio::time::sleep(STORAGE_RETRY_DELAY).await;

@@ -6,7 +6,7 @@
 //! ([`start_async_thread`]), apart from the threads that send load. Not here: the messages
 //! (`presence`, `nats_bus`, `nats_agent`).
 
-use crate::place::BusAddress;
+use crate::fleet_location::BusAddress;
 use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream};
 use async_nats::jetstream::{Context, ErrorCode};
@@ -28,17 +28,17 @@ const STREAM_AGE_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// server accepts.
 const STREAM_BYTES_MAX: [i64; 2] = [1 << 30, 64 << 20];
 /// Fill level, in percent, of the stream that stores intervals; above this level no new run starts.
-const STREAM_FULL_PERCENT: u64 = 90;
+const STREAM_FILL_PERCENT_MAX: u64 = 90;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The longest wait until the bus acknowledges a published piece of an interval (the measurements
 /// of 100 ms). A piece without an acknowledgement is published again.
 const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_millis(500);
 const BUS_REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 /// The interval between pings to the server.
-const PING_EVERY: Duration = Duration::from_secs(2);
+const PING_INTERVAL: Duration = Duration::from_secs(2);
 const CONNECT_RETRY_DELAY: Duration = Duration::from_millis(250);
 /// The longest piece of a message, bytes. Pieces are shorter if the server's limit is lower.
-const PIECE_BYTES: usize = 192 << 10;
+const PIECE_BYTES_MAX: usize = 192 << 10;
 /// The number of bytes of the server's message limit that are reserved for headers and subject.
 const RESERVED_HEADER_BYTES: usize = 512;
 /// The largest plan that can be sent over a bus, bytes (64 MiB).
@@ -143,7 +143,7 @@ fn connect_options(access: &BusAccess, who: &str) -> Result<ConnectOptions, Fail
         .custom_inbox_prefix(format!("_I.{who}"))
         .connection_timeout(CONNECT_TIMEOUT)
         .request_timeout(Some(BUS_REQUEST_TIMEOUT))
-        .ping_interval(PING_EVERY)
+        .ping_interval(PING_INTERVAL)
         .reconnect_delay_callback(|tries| Duration::from_millis(50 * (tries as u64).min(10)));
     if let Some(ca) = &access.ca {
         if let Err(error) = std::fs::File::open(Path::new(ca)) {
@@ -261,7 +261,7 @@ pub async fn frames_stream(client: &Client, access: &BusAccess) -> Result<Stream
     };
     let info = stream.cached_info();
     let (used, most) = (info.state.bytes, u64::try_from(info.config.max_bytes).unwrap_or(0));
-    if most > 0 && used.saturating_mul(100) > most.saturating_mul(STREAM_FULL_PERCENT) {
+    if most > 0 && used.saturating_mul(100) > most.saturating_mul(STREAM_FILL_PERCENT_MAX) {
         return Err(Failure::cannot_start(format!(
             "the stream of the bus at {url} is full ({used} of {most} bytes). Fetch or remove the runs of the \
              stream, or wait until these runs are a day old"
@@ -303,7 +303,7 @@ async fn create_stream(context: &Context, url: &str) -> Result<Stream, Failure> 
 
 /// Returns the largest size, in bytes, of one piece of a message that the NATS server accepts.
 pub fn largest_piece_bytes(client: &Client) -> usize {
-    client.max_payload().saturating_sub(RESERVED_HEADER_BYTES).clamp(1_024, PIECE_BYTES)
+    client.max_payload().saturating_sub(RESERVED_HEADER_BYTES).clamp(1_024, PIECE_BYTES_MAX)
 }
 
 /// Returns why this event of the NATS connection makes further work impossible, or `None` if the

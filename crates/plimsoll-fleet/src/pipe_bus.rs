@@ -44,8 +44,8 @@ pub struct PipeCommand {
 
 /// The processes of all agents. Dropping the `PipeBus` ends the processes of all agents.
 pub struct PipeBus {
-    ends: Vec<AgentProcess>,
-    arrived: Receiver<(usize, u64, BusEvent)>,
+    processes: Vec<AgentProcess>,
+    events: Receiver<(usize, u64, BusEvent)>,
 }
 
 struct AgentProcess {
@@ -60,7 +60,7 @@ impl PipeBus {
     /// processes. An error names the agent whose process could not be started.
     pub fn start(commands: Vec<PipeCommand>) -> Result<PipeBus, Failure> {
         let (sender, arrived) = channel();
-        let mut bus = PipeBus { ends: Vec::new(), arrived };
+        let mut bus = PipeBus { processes: Vec::new(), events: arrived };
         for (agent, started) in commands.into_iter().enumerate() {
             let PipeCommand { name, mut command, first, explain_exit: explain } = started;
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
@@ -72,7 +72,7 @@ impl PipeBus {
             })?;
             let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
             let (outgoing, queue) = channel::<Vec<u8>>();
-            bus.ends.push(AgentProcess { child, outgoing: Some(outgoing) });
+            bus.processes.push(AgentProcess { child, outgoing: Some(outgoing) });
             if let (Some(input), Some(output), Some(errors)) = (input, output, errors) {
                 std::thread::spawn(move || write_all(input, first, &queue));
                 let last_words = std::thread::spawn(move || read_stderr_tail(errors));
@@ -146,7 +146,7 @@ impl Bus for PipeBus {
     }
 
     fn send(&mut self, agent: usize, message: &ToAgent) {
-        if let Some(outgoing) = &self.ends[agent].outgoing {
+        if let Some(outgoing) = &self.processes[agent].outgoing {
             let mut bytes = Vec::new();
             message.encode(&mut bytes);
             // An error of sending to an agent's process is ignored, because the end of the process
@@ -156,20 +156,20 @@ impl Bus for PipeBus {
     }
 
     fn receive(&mut self, patience: Duration) -> Option<(usize, u64, BusEvent)> {
-        self.arrived.recv_timeout(patience).ok()
+        self.events.recv_timeout(patience).ok()
     }
 
     fn is_interrupted(&self) -> bool {
-        signal::interrupted()
+        signal::is_stop_requested()
     }
 }
 
 impl Drop for PipeBus {
     fn drop(&mut self) {
         // The processes exit by themselves when their pipes close.
-        self.ends.iter_mut().for_each(|end| end.outgoing = None);
+        self.processes.iter_mut().for_each(|end| end.outgoing = None);
         let deadline = Instant::now() + END_TIMEOUT;
-        for end in &mut self.ends {
+        for end in &mut self.processes {
             while !matches!(end.child.try_wait(), Ok(Some(_))) && Instant::now() < deadline {
                 std::thread::sleep(EXIT_CHECK_INTERVAL);
             }

@@ -131,7 +131,7 @@ impl Presence {
     }
 
     /// Encodes the presence as JSON.
-    pub fn bytes(&self) -> Vec<u8> {
+    pub fn encode_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
@@ -165,7 +165,7 @@ impl AgentClaim {
     }
 
     /// Encodes the claim as JSON.
-    pub fn bytes(&self) -> Vec<u8> {
+    pub fn encode_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 }
@@ -194,14 +194,14 @@ mod tests {
         let run = "0123456789abcdef".repeat(2);
         let hello = Hello { plimsoll: "0.0.9\u{1b}[31m".to_owned(), cores: 4, ..Hello::default() };
         let presence = Presence { protocol: 1, boot: run.clone(), hello, run: None, is_new: true };
-        let read = Presence::read(&presence.bytes()).expect("a presence");
+        let read = Presence::read(&presence.encode_json()).expect("a presence");
         assert!(!read.hello.plimsoll.contains('\u{1b}') && read.is_new);
         let said = read.version_mismatch("a1").expect("another version");
         assert!(said.contains("agent a1 runs plimsoll 0.0.9") && said.contains(env!("CARGO_PKG_VERSION")), "{said}");
         let other = Presence { run: Some("../../etc".to_owned()), ..presence };
-        assert!(Presence::read(&other.bytes()).is_none() && Presence::read(b"{}").is_none());
+        assert!(Presence::read(&other.encode_json()).is_none() && Presence::read(b"{}").is_none());
         let claim = AgentClaim { boot: run.clone(), run };
-        assert_eq!(AgentClaim::read(&claim.bytes()), Some(claim));
+        assert_eq!(AgentClaim::read(&claim.encode_json()), Some(claim));
         assert!(AgentClaim::read(br#"{"boot":"","run":"x"}"#).is_none());
     }
 }

@@ -31,7 +31,7 @@ pub struct RemoteReadings {
 
 struct SharedRemoteReadings {
     host: String,
-    begun_ns: u64,
+    start_ns: u64,
     live: LiveServerCpu,
     state: Mutex<RemoteReadingsState>,
     changed: Condvar,
@@ -41,18 +41,18 @@ struct SharedRemoteReadings {
 struct RemoteReadingsState {
     /// The readings that have arrived since the last call of `take`, with times of this machine's
     /// monotonic clock.
-    seen: Probes,
+    new_readings: Probes,
     /// The kind and the unit of each time series received so far, by the name of the series.
-    known: BTreeMap<String, (SeriesKind, String)>,
+    series_by_name: BTreeMap<String, (SeriesKind, String)>,
     /// The number of the last requested sample.
-    asked: u32,
+    requested_sample: u32,
     /// The number of the last received sample.
-    came: u32,
+    received_sample: u32,
     /// The reason why no more readings come, and the start in ns of the gap in the readings that is
     /// not reported yet.
-    lost: Option<(String, u64)>,
-    news: Vec<String>,
-    stop: bool,
+    loss: Option<(String, u64)>,
+    user_messages: Vec<String>,
+    is_stopping: bool,
 }
 
 impl SharedRemoteReadings {
@@ -62,32 +62,32 @@ impl SharedRemoteReadings {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add_batch(&self, came: ReadingBatch) {
-        let ReadingBatch { sample, live_cores, probes } = came;
+    fn add_batch(&self, batch: ReadingBatch) {
+        let ReadingBatch { sample, live_cores, probes } = batch;
         self.live.set_cores_used(live_cores);
         let mut state = self.lock();
         for (name, series) in &probes.series {
-            if !state.known.contains_key(name) {
-                state.known.insert(name.clone(), (series.kind, series.unit.clone()));
+            if !state.series_by_name.contains_key(name) {
+                state.series_by_name.insert(name.clone(), (series.kind, series.unit.clone()));
             }
         }
-        state.seen.merge(&probes);
-        state.came = state.came.max(sample);
+        state.new_readings.merge(&probes);
+        state.received_sample = state.received_sample.max(sample);
         self.changed.notify_all();
     }
 
     /// Records that the agent is lost; `cause` is a sentence without the agent's name.
     fn record_loss(&self, now_ns: u64, cause: &str) {
         self.live.set_cores_used(None);
-        let seconds = now_ns.saturating_sub(self.begun_ns) / 1_000_000_000;
+        let seconds = now_ns.saturating_sub(self.start_ns) / 1_000_000_000;
         let host = &self.host;
         let reason = format!("the server on {host} was observed only for the first {seconds} s: {cause}");
         let mut state = self.lock();
-        state.news.push(format!(
+        state.user_messages.push(format!(
             "the server on {host} was observed only for the first {seconds} s, and the study continues without \
              observing this server: {cause}"
         ));
-        state.lost = Some((reason, now_ns));
+        state.loss = Some((reason, now_ns));
         self.changed.notify_all();
     }
 
@@ -95,8 +95,8 @@ impl SharedRemoteReadings {
     /// lost, the result contains a gap with the reason.
     fn take_new_readings(&self, now_ns: u64) -> Probes {
         let mut state = self.lock();
-        let mut probes = std::mem::take(&mut state.seen);
-        let RemoteReadingsState { lost, known, .. } = &mut *state;
+        let mut probes = std::mem::take(&mut state.new_readings);
+        let RemoteReadingsState { loss: lost, series_by_name: known, .. } = &mut *state;
         if let Some((reason, from_ns)) = lost {
             let series = known.iter().map(|(name, (kind, unit))| (name.as_str(), *kind, unit.as_str()));
             probes.push_gaps(series, (*from_ns as i64, now_ns as i64), reason);
@@ -118,7 +118,7 @@ impl RemoteReadings {
     ) -> RemoteReadings {
         let shared = Arc::new(SharedRemoteReadings {
             host: host.to_owned(),
-            begun_ns: monotonic_ns(),
+            start_ns: monotonic_ns(),
             live: LiveServerCpu::without_value(),
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -135,7 +135,7 @@ fn receive_readings<B: Bus>(mut link: WatchLink<B>, shared: &SharedRemoteReading
     loop {
         let (stop, asked) = {
             let state = shared.lock();
-            (state.stop, state.asked)
+            (state.is_stopping, state.requested_sample)
         };
         if stop {
             return;
@@ -163,11 +163,11 @@ impl ReadingSource for RemoteReadings {
     fn sample_now(&self) {
         let asked = {
             let mut state = self.shared.lock();
-            state.asked += 1;
-            state.asked
+            state.requested_sample += 1;
+            state.requested_sample
         };
         self.generator.sample_now();
-        let is_due = |state: &mut RemoteReadingsState| state.came < asked && state.lost.is_none();
+        let is_due = |state: &mut RemoteReadingsState| state.received_sample < asked && state.loss.is_none();
         let wait = self.shared.changed.wait_timeout_while(self.shared.lock(), SAMPLE_WAIT, is_due);
         // A timeout of the wait is ignored, because the load continues even if the sample is late.
         drop(wait);
@@ -180,13 +180,13 @@ impl ReadingSource for RemoteReadings {
     }
 
     fn take_user_messages(&self) -> Vec<String> {
-        std::mem::take(&mut self.shared.lock().news)
+        std::mem::take(&mut self.shared.lock().user_messages)
     }
 }
 
 impl Drop for RemoteReadings {
     fn drop(&mut self) {
-        self.shared.lock().stop = true;
+        self.shared.lock().is_stopping = true;
         if let Some(thread) = self.thread.take() {
             // The result of `join` is ignored, because a panic of the thread has already printed
             // its own message.
@@ -214,19 +214,19 @@ mod tests {
     fn lost_readings_are_gaps_and_never_zero() {
         let shared = SharedRemoteReadings {
             host: "server1".to_owned(),
-            begun_ns: SECOND,
+            start_ns: SECOND,
             live: LiveServerCpu::without_value(),
             state: Mutex::default(),
             changed: Condvar::new(),
         };
         shared.add_batch(reading_batch(2 * SECOND, 1));
         shared.add_batch(reading_batch(3 * SECOND, 0));
-        assert_eq!((shared.live.cores_used(), shared.lock().came), (Some(1.5), 1));
+        assert_eq!((shared.live.cores_used(), shared.lock().received_sample), (Some(1.5), 1));
         let whole = shared.take_new_readings(4 * SECOND);
         assert_eq!((whole.series["server.cpu"].samples.len(), whole.missing.len()), (2, 0));
         shared.record_loss(13 * SECOND, "its ssh ended");
         assert_eq!(shared.live.cores_used(), None);
-        let news = std::mem::take(&mut shared.lock().news);
+        let news = std::mem::take(&mut shared.lock().user_messages);
         assert!(
             news.len() == 1 && news[0].starts_with("the server on server1 was observed only for the first 12 s"),
             "{news:?}"

@@ -13,7 +13,7 @@ use plimsoll_engine::{LoadHelpers, prepare_with_helpers};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::machine_facts::SelfMeasurement;
 use plimsoll_model::{EarlyStopReason, Injector, Interval, Ledger, LoadEnd, LoadShape, Plan, Stripe, redact};
-use plimsoll_study::capacity::{self, FixedSettings, Limits};
+use plimsoll_study::capacity::{self, ConnectionLimits, FixedSettings};
 use plimsoll_study::{grpc, self_measurement};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::cgroup::usable_cores;
@@ -317,7 +317,7 @@ fn prepare_and_run_task(
     let stripe = task.schedule_stripe().ok_or("the agent's share of the load is not valid")?;
     let (injector, fitted) = fit_plan_to_machine(&mut plan, task, stripe)?;
     let texts = grpc::message_converters(&plan).map_err(|failure: Failure| failure.to_string())?;
-    let load_helpers = LoadHelpers { authors: Vec::new(), texts };
+    let load_helpers = LoadHelpers { authors: Vec::new(), message_converters: texts };
     let flow = || match stopped.load(Ordering::Relaxed) {
         true => ControlFlow::Break(EarlyStopReason::Interrupted),
         false => ControlFlow::Continue(()),
@@ -358,7 +358,7 @@ fn prepare_and_run_task(
 
 /// Checks that every address of the target accepts connections from this machine.
 fn check_target(plan: &Plan) -> Result<(), String> {
-    for address in &plan.carriage.addresses {
+    for address in &plan.connection_plan.addresses {
         TcpStream::connect_timeout(address, CONNECT_TIMEOUT).map_err(|error| {
             format!("the agent cannot connect to {address}: {reason}", reason = system_text(&error))
         })?;
@@ -373,9 +373,9 @@ fn fit_plan_to_machine(
     task: &AgentLoadTask,
     stripe: Stripe,
 ) -> Result<(Injector, Vec<String>), String> {
-    let is_local = plan.carriage.addresses.iter().all(|address| is_on_this_machine(&address.ip()));
+    let is_local = plan.connection_plan.addresses.iter().all(|address| is_on_this_machine(&address.ip()));
     let cores = usable_cores();
-    let usual = if is_local && plan.carriage.keep_alive { (cores / 2).max(1) } else { cores };
+    let usual = if is_local && plan.connection_plan.keep_alive { (cores / 2).max(1) } else { cores };
     let mut injector = Injector { workers: task.workers.unwrap_or(usual), spin: task.spin, ..Injector::default() };
     let mut part = plan.clone();
     match &mut part.load.shape {
@@ -384,14 +384,17 @@ fn fit_plan_to_machine(
             injector = injector.with_workers_at_most(stripe.max_items(plan.load.shape.curve().max() as u64));
         }
         LoadShape::Open { .. } | LoadShape::Given { .. } => {
-            part.carriage.connections_max = stripe.max_items(u64::from(plan.carriage.connections_max)) as u32;
+            part.connection_plan.connections_max =
+                stripe.max_items(u64::from(plan.connection_plan.connections_max)) as u32;
         }
     }
     let fixed = FixedSettings { threads: task.workers.is_some(), connections: false };
-    let fitted = capacity::fit_to_machine(&mut part, &mut injector, fixed, is_local, &Limits::limits_of_machine())?;
+    let fitted =
+        capacity::fit_to_machine(&mut part, &mut injector, fixed, is_local, &ConnectionLimits::limits_of_machine())?;
     if matches!(plan.load.shape, LoadShape::Open { .. } | LoadShape::Given { .. }) {
-        let whole = stripe.total_items(u64::from(part.carriage.connections_max));
-        plan.carriage.connections_max = u32::try_from(whole).unwrap_or(u32::MAX).min(plan.carriage.connections_max);
+        let whole = stripe.total_items(u64::from(part.connection_plan.connections_max));
+        plan.connection_plan.connections_max =
+            u32::try_from(whole).unwrap_or(u32::MAX).min(plan.connection_plan.connections_max);
     }
     Ok((injector, fitted))
 }

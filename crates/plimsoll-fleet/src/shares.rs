@@ -99,7 +99,7 @@ pub fn calibrated_weights(known: &[AgentCalibration], agents: &[AgentStatus]) ->
     let find = |agent: &AgentStatus| {
         let is_of = |it: &&AgentCalibration| {
             (it.name.as_str(), it.machine.as_str(), it.plimsoll.as_str())
-                == (agent.name.as_str(), agent.machine.as_str(), agent.plimsoll.as_str())
+                == (agent.name.as_str(), agent.machine_fingerprint.as_str(), agent.version.as_str())
         };
         known.iter().filter(is_of).max_by_key(|it| it.unix_s)
     };
@@ -197,7 +197,14 @@ mod tests {
 
     fn example_agent(name: &str, machine: &str) -> AgentStatus {
         let (name, machine, plimsoll) = (name.to_owned(), machine.to_owned(), "1".to_owned());
-        AgentStatus { name, plimsoll, cores: 1, machine, round_trip_ns: 1, clock_error_ns_max: 1 }
+        AgentStatus {
+            name,
+            version: plimsoll,
+            cores: 1,
+            machine_fingerprint: machine,
+            round_trip_ns: 1,
+            clock_error_ns_max: 1,
+        }
     }
 
     #[test]
@@ -217,7 +224,7 @@ mod tests {
             (Vec::new(), None),
             "none was calibrated"
         );
-        let newer = AgentStatus { plimsoll: "2".to_owned(), ..example_agent("a", "m1") };
+        let newer = AgentStatus { version: "2".to_owned(), ..example_agent("a", "m1") };
         assert!(weights(&[newer, example_agent("b", "m2")]).1.is_some(), "of another version");
     }
 

@@ -21,9 +21,9 @@ pub const SECOND_NS: u64 = 1_000 * MILLISECOND_NS;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MessageFaults {
     /// The share of messages that are lost, 0 to 1.
-    pub lost: f64,
+    pub loss_share: f64,
     /// The share of messages that arrive twice, 0 to 1.
-    pub doubled: f64,
+    pub duplicate_share: f64,
     /// The smallest delay of a message, ns.
     pub delay_ns: u64,
     /// The largest additional random delay of a message, ns.
@@ -47,7 +47,7 @@ pub struct SimBus {
     /// The messages that have not arrived, by arrival time in ns and number of the message.
     in_transit: BTreeMap<(u64, u64), MessageInTransit>,
     messages_sent: u64,
-    arrived: VecDeque<(usize, u64, BusEvent)>,
+    events: VecDeque<(usize, u64, BusEvent)>,
 }
 
 pub struct SimAgent {
@@ -55,21 +55,21 @@ pub struct SimAgent {
     clock_offset_ns: u64,
     load: Option<SimLoad>,
     /// The time range in which the agent has no connection, ns.
-    pub cut_ns: (u64, u64),
+    pub disconnected_ns: (u64, u64),
     /// The time in ns at which the agent is killed, and whether the transport reports the end of
     /// the agent.
     pub killed_ns: Option<(u64, bool)>,
     /// The time from which the agent's disk is full, ns. An agent with a full disk ends its load
     /// and reports the reason.
-    pub full_ns: u64,
-    left: bool,
+    pub disk_full_from_ns: u64,
+    has_left: bool,
     /// The last time at which the agent's load was running, ns.
     pub loading_ns: u64,
 }
 
 impl SimBus {
     /// Returns a bus with this number of agents. The agents' clocks differ by days.
-    pub fn new(agents: usize, weather: MessageFaults, seed: u64) -> SimBus {
+    pub fn new(agents: usize, faults: MessageFaults, seed: u64) -> SimBus {
         let agent = |number: usize| {
             let clock_offset_ns = (number as u64 + 2) * 86_400 * SECOND_NS;
             let hello = Hello { plimsoll: env!("CARGO_PKG_VERSION").to_owned(), cores: 1, pid: 1, ..Hello::default() };
@@ -77,22 +77,22 @@ impl SimBus {
                 agent: Agent::new(hello, clock_offset_ns),
                 clock_offset_ns,
                 load: None,
-                cut_ns: (u64::MAX, u64::MAX),
+                disconnected_ns: (u64::MAX, u64::MAX),
                 killed_ns: None,
-                full_ns: u64::MAX,
-                left: false,
+                disk_full_from_ns: u64::MAX,
+                has_left: false,
                 loading_ns: 0,
             }
         };
         SimBus {
             now_ns: 0,
-            message_faults: weather,
+            message_faults: faults,
             interrupted_at_ns: u64::MAX,
             agents: (0..agents).map(agent).collect(),
             rng: Rng::for_stream(seed, 1),
             in_transit: BTreeMap::new(),
             messages_sent: 0,
-            arrived: VecDeque::new(),
+            events: VecDeque::new(),
         }
     }
 
@@ -104,9 +104,9 @@ impl SimBus {
     /// `is_to_agent` is true for a message to the agent, and false for a message to the
     /// coordinator.
     fn send_message(&mut self, is_to_agent: bool, agent: usize, bytes: Vec<u8>) {
-        let copies = 1 + usize::from(self.rng.next_f64() < self.message_faults.doubled);
+        let copies = 1 + usize::from(self.rng.next_f64() < self.message_faults.duplicate_share);
         for _ in 0..copies {
-            if self.rng.next_f64() < self.message_faults.lost {
+            if self.rng.next_f64() < self.message_faults.loss_share {
                 continue;
             }
             let jitter_ns = (self.rng.next_f64() * self.message_faults.jitter_ns as f64) as u64;
@@ -130,7 +130,7 @@ impl SimBus {
             match is_to_agent {
                 false => {
                     let message = read::<ToCoordinator>(&bytes);
-                    self.arrived.push_back((agent, self.now_ns, BusEvent::Message(message)));
+                    self.events.push_back((agent, self.now_ns, BusEvent::Message(message)));
                 }
                 true => {
                     let mut acts = Vec::new();
@@ -143,10 +143,10 @@ impl SimBus {
             let there = &mut self.agents[agent];
             if let Some((killed_ns, true)) = there.killed_ns
                 && killed_ns <= self.now_ns
-                && !there.left
+                && !there.has_left
             {
-                there.left = true;
-                self.arrived.push_back((agent, self.now_ns, BusEvent::Gone("its ssh ended".to_owned())));
+                there.has_left = true;
+                self.events.push_back((agent, self.now_ns, BusEvent::Gone("its ssh ended".to_owned())));
             }
             if there.is_dead(self.now_ns) {
                 continue;
@@ -158,7 +158,7 @@ impl SimBus {
             }
             if let Some(load) = &mut there.load
                 && load.has_begun()
-                && self.now_ns >= there.full_ns
+                && self.now_ns >= there.disk_full_from_ns
             {
                 (load.is_to_end, load.died) =
                     (true, Some("the agent's spool (its stored measurements) cannot be written".to_owned()));
@@ -194,7 +194,7 @@ impl SimBus {
                 AgentAction::Calibrate(task) => {
                     there.agent.handle_calibration_result(task.number, Ok(simulated_calibration(agent)), &mut more);
                 }
-                AgentAction::Leave => (there.left, there.load) = (true, None),
+                AgentAction::Leave => (there.has_left, there.load) = (true, None),
             }
         }
         if !more.is_empty() {
@@ -205,11 +205,11 @@ impl SimBus {
 
 impl SimAgent {
     fn is_disconnected(&self, now_ns: u64) -> bool {
-        (self.cut_ns.0..self.cut_ns.1).contains(&now_ns)
+        (self.disconnected_ns.0..self.disconnected_ns.1).contains(&now_ns)
     }
 
     fn is_dead(&self, now_ns: u64) -> bool {
-        self.left || self.killed_ns.is_some_and(|(killed_ns, _)| killed_ns <= now_ns)
+        self.has_left || self.killed_ns.is_some_and(|(killed_ns, _)| killed_ns <= now_ns)
     }
 }
 
@@ -228,10 +228,10 @@ impl Bus for SimBus {
 
     fn receive(&mut self, patience: Duration) -> Option<(usize, u64, BusEvent)> {
         let until_ns = self.now_ns + patience.as_nanos() as u64;
-        while self.arrived.is_empty() && self.now_ns < until_ns {
+        while self.events.is_empty() && self.now_ns < until_ns {
             self.advance_one_ms();
         }
-        self.arrived.pop_front()
+        self.events.pop_front()
     }
 
     fn is_interrupted(&self) -> bool {
@@ -252,7 +252,7 @@ pub struct SimLoad {
     died: Option<String>,
     /// The sum of the ledgers (request outcomes) of each route so far. The requests in flight are
     /// computed from this sum.
-    under_way: BTreeMap<u16, Ledger>,
+    route_ledgers: BTreeMap<u16, Ledger>,
 }
 
 impl SimLoad {
@@ -262,7 +262,16 @@ impl SimLoad {
         let ticks = simulated_ticks(&plan, stripe).into();
         let window_end_ns = Schedule::compile(&plan.load).end_ns().expect("an end");
         let (epoch, under_way) = (task.epoch, BTreeMap::new());
-        SimLoad { epoch, ticks, next: 0, window_end_ns, origin_ns: None, is_to_end: false, died: None, under_way }
+        SimLoad {
+            epoch,
+            ticks,
+            next: 0,
+            window_end_ns,
+            origin_ns: None,
+            is_to_end: false,
+            died: None,
+            route_ledgers: under_way,
+        }
     }
 
     fn has_begun(&self) -> bool {
@@ -276,14 +285,14 @@ impl SimLoad {
             && let Some(interval) = self.ticks.pop_front()
         {
             for (route, figures) in interval.routes.iter() {
-                self.under_way.entry(route).or_default().merge(&figures.ledger);
+                self.route_ledgers.entry(route).or_default().merge(&figures.ledger);
             }
             agent.send_tick(now_ns, self.epoch, self.next, interval, acts);
             self.next += 1;
         }
         if self.is_to_end && !self.ticks.is_empty() {
             let mut last = Interval::default();
-            for (route, ledger) in &self.under_way {
+            for (route, ledger) in &self.route_ledgers {
                 last.routes.figures_mut(*route).ledger.in_flight = ledger.requests_without_outcome();
             }
             agent.send_tick(now_ns, self.epoch, self.next, last, acts);

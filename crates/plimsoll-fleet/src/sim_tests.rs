@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 const SEVERE_MESSAGE_FAULTS: MessageFaults =
-    MessageFaults { lost: 0.1, doubled: 0.1, delay_ns: MILLISECOND_NS, jitter_ns: 60 * MILLISECOND_NS };
+    MessageFaults { loss_share: 0.1, duplicate_share: 0.1, delay_ns: MILLISECOND_NS, jitter_ns: 60 * MILLISECOND_NS };
 
 fn fleet_options(on_loss: AgentLossPolicy) -> FleetOptions {
     let (workers, spin, preflight) = (None, Spin::Auto, false);
@@ -88,11 +88,11 @@ fn run_stripes_in_one_process(plan: &Plan, stripes: &[Stripe]) -> Run {
     for (part, stripe) in stripes.iter().enumerate() {
         for (index, interval) in simulated_ticks(plan, *stripe).into_iter().enumerate() {
             let tick = PartReport::Tick { part, index: index as u64, interval };
-            assert!(collector.take_report(tick, &mut on_tick).is_continue());
+            assert!(collector.add_report(tick, &mut on_tick).is_continue());
         }
         let (window_end_ns, failed_answers) = (schedule.end_ns().expect("an end"), Vec::new());
         let _ = collector
-            .take_report(PartReport::Done { part, window_end_ns, failed_answers, used_up: false }, &mut on_tick);
+            .add_report(PartReport::Done { part, window_end_ns, failed_answers, used_up: false }, &mut on_tick);
     }
     collector.finish()
 }
@@ -174,7 +174,7 @@ fn a_full_disk_loses_the_agent_but_keeps_its_results() {
         fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
         let origin_ns = fleet.bus().now_ns() + 3 * SECOND_NS;
         let full_ms = 300 + seed * 200;
-        fleet.bus_mut().agents[2].full_ns = origin_ns + full_ms * MILLISECOND_NS;
+        fleet.bus_mut().agents[2].disk_full_from_ns = origin_ns + full_ms * MILLISECOND_NS;
         let run = fleet.run(&plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
         assert_eq!(run.ending, Some(LoadEnd::Finished), "seed {seed}");
         let (ledger, whole) = (run.totals().routes_sum.ledger, run_in_one_process(&plan, 3).totals().routes_sum.ledger);
@@ -276,7 +276,7 @@ fn an_interrupt_ends_all_loads_within_a_second() {
         fleet.bus_mut().interrupted_at_ns = interrupted_ns;
         // The connection of one agent is cut during the load, so that the agent does not receive
         // the stop message.
-        fleet.bus_mut().agents[2].cut_ns = (origin_ns + 500 * MILLISECOND_NS, u64::MAX);
+        fleet.bus_mut().agents[2].disconnected_ns = (origin_ns + 500 * MILLISECOND_NS, u64::MAX);
         let interrupted = &mut |tick: &Tick| match tick.origin_ns + tick.end_ns >= interrupted_ns {
             true => ControlFlow::Break(EarlyStopReason::Interrupted),
             false => ControlFlow::Continue(()),
@@ -297,7 +297,7 @@ fn a_load_without_a_coordinator_ends_with_its_lease() {
     fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
     let origin_ns = fleet.bus().now_ns() + SECOND_NS;
     let cut_ns = origin_ns + 2 * SECOND_NS;
-    fleet.bus_mut().agents.iter_mut().for_each(|agent| agent.cut_ns = (cut_ns, u64::MAX));
+    fleet.bus_mut().agents.iter_mut().for_each(|agent| agent.disconnected_ns = (cut_ns, u64::MAX));
     let run = fleet.run(&plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
     assert!(run.totals().routes_sum.ledger.counts_add_up());
     let bus = fleet.bus_mut();
@@ -321,7 +321,7 @@ fn a_clock_with_an_uncertain_offset_is_refused() {
         "{failure}"
     );
     let mut silent = SimBus::new(2, MessageFaults::default(), 1);
-    silent.agents[1].cut_ns = (0, u64::MAX);
+    silent.agents[1].disconnected_ns = (0, u64::MAX);
     let failure = FleetLoad::wait_for_agents(silent, &names, fleet_options(AgentLossPolicy::Go))
         .err()
         .expect("nobody")
@@ -357,7 +357,7 @@ fn every_request_has_an_outcome_under_random_agent_faults() {
             let at_ns = origin_ns + rng.uniform_below(3_500) * MILLISECOND_NS;
             match rng.uniform_below(4) {
                 0 => agent.killed_ns = Some((at_ns, rng.uniform_below(2) == 0)),
-                1 => agent.cut_ns = (at_ns, at_ns + rng.uniform_below(6_000) * MILLISECOND_NS),
+                1 => agent.disconnected_ns = (at_ns, at_ns + rng.uniform_below(6_000) * MILLISECOND_NS),
                 _ => {}
             }
         }

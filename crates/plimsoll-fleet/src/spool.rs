@@ -60,23 +60,23 @@ enum SpoolCommand {
 /// The callbacks of the thread that writes the spool files.
 pub struct SpoolCallbacks {
     /// Called with each entry when the entry is on disk.
-    pub stored: Box<dyn FnMut(SpoolEntry) + Send>,
+    pub on_stored: Box<dyn FnMut(SpoolEntry) + Send>,
     /// Called once per session with the reason when entries cannot be stored on disk. Entries that
     /// cannot be stored are still passed to `stored`.
-    pub failed: Box<dyn FnMut(String) + Send>,
+    pub on_failed: Box<dyn FnMut(String) + Send>,
 }
 
 /// A handle to the thread that writes an agent's intervals to disk.
 #[derive(Clone)]
 pub struct Spool {
-    orders: Sender<SpoolCommand>,
+    commands: Sender<SpoolCommand>,
 }
 
 impl Spool {
     /// Locks a folder and starts the writing thread. Entries that an earlier agent left in the
     /// folder are passed to `outlet.stored`. An error says that the folder is not writable, or
     /// belongs to a running agent.
-    pub fn open(folder: &Path, mut outlet: SpoolCallbacks) -> Result<Spool, Failure> {
+    pub fn open(folder: &Path, mut callbacks: SpoolCallbacks) -> Result<Spool, Failure> {
         let cannot = |error: io::Error| {
             Failure::cannot_start(format!(
                 "the spool '{folder}' (an agent's stored measurements) cannot be written: {reason}; name another \
@@ -94,31 +94,31 @@ impl Spool {
         })?;
         let mut files = BTreeMap::new();
         for (run, file, entries) in read_earlier_entries(folder, SystemTime::now()).map_err(cannot)? {
-            entries.into_iter().for_each(&mut outlet.stored);
+            entries.into_iter().for_each(&mut callbacks.on_stored);
             files.insert(run, file);
         }
         let (orders, queue) = channel();
-        let writer = SpoolWriter { folder: folder.to_owned(), files, outlet, has_failed: false, _lock: lock };
+        let writer = SpoolWriter { folder: folder.to_owned(), files, callbacks, has_failed: false, _lock: lock };
         std::thread::spawn(move || writer.process_commands(&queue));
-        Ok(Spool { orders })
+        Ok(Spool { commands: orders })
     }
 
     /// Stores an entry on disk, and then passes the entry to the callback `stored`. An entry that
     /// is on disk already is passed to `stored` without another copy on disk.
     pub fn append_entry(&self, entry: SpoolEntry) {
-        let _ = self.orders.send(SpoolCommand::Append(entry));
+        let _ = self.commands.send(SpoolCommand::Append(entry));
     }
 
     /// Tells the writing thread that all entries of a run up to this key (load number, sequence
     /// number) are recorded in a run file.
     pub fn confirm_recorded(&self, run: &str, key: (u64, u64)) {
-        let _ = self.orders.send(SpoolCommand::Commit(run.to_owned(), key));
+        let _ = self.commands.send(SpoolCommand::Commit(run.to_owned(), key));
     }
 
     /// Tells the writing thread that the coordinator's session for a run has ended. The run's file
     /// is removed once all its entries are recorded.
     pub fn close(&self, run: &str) {
-        let _ = self.orders.send(SpoolCommand::Close(run.to_owned()));
+        let _ = self.commands.send(SpoolCommand::Close(run.to_owned()));
     }
 }
 
@@ -141,7 +141,7 @@ struct SpoolFile {
     file: File,
     bytes: u64,
     /// The keys of the entries that no coordinator has recorded yet.
-    open: BTreeSet<(u64, u64)>,
+    unrecorded_keys: BTreeSet<(u64, u64)>,
     last: (u64, u64),
     is_closed: bool,
 }
@@ -169,7 +169,11 @@ fn read_earlier_entries(folder: &Path, now: SystemTime) -> io::Result<Vec<(Strin
         file.seek(SeekFrom::End(0))?;
         let open: BTreeSet<_> = entries.iter().map(|entry| entry.key).collect();
         let last = open.last().copied().unwrap_or_default();
-        found.push((run, SpoolFile { path, file, bytes: whole_bytes, open, last, is_closed: true }, entries));
+        found.push((
+            run,
+            SpoolFile { path, file, bytes: whole_bytes, unrecorded_keys: open, last, is_closed: true },
+            entries,
+        ));
     }
     found.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(found)
@@ -211,7 +215,7 @@ impl SpoolFile {
         let mut file = output_file::create(&path)?;
         file.write_all(&MAGIC)?;
         let bytes = MAGIC.len() as u64;
-        Ok(SpoolFile { path, file, bytes, open: BTreeSet::new(), last: (0, 0), is_closed: false })
+        Ok(SpoolFile { path, file, bytes, unrecorded_keys: BTreeSet::new(), last: (0, 0), is_closed: false })
     }
 
     fn write_entry(&mut self, entry: &SpoolEntry) -> io::Result<()> {
@@ -231,14 +235,14 @@ impl SpoolFile {
         }
         self.bytes += bytes.len() as u64;
         self.last = entry.key;
-        self.open.insert(entry.key);
+        self.unrecorded_keys.insert(entry.key);
         Ok(())
     }
 
     fn mark_recorded(&mut self, key: (u64, u64)) -> io::Result<()> {
-        let had = self.open.len();
-        self.open = self.open.split_off(&(key.0, key.1.saturating_add(1)));
-        if had > 0 && self.open.is_empty() {
+        let had = self.unrecorded_keys.len();
+        self.unrecorded_keys = self.unrecorded_keys.split_off(&(key.0, key.1.saturating_add(1)));
+        if had > 0 && self.unrecorded_keys.is_empty() {
             self.bytes = MAGIC.len() as u64;
             self.file.set_len(self.bytes)?;
             self.file.seek(SeekFrom::End(0))?;
@@ -251,7 +255,7 @@ impl SpoolFile {
 struct SpoolWriter {
     folder: PathBuf,
     files: BTreeMap<String, SpoolFile>,
-    outlet: SpoolCallbacks,
+    callbacks: SpoolCallbacks,
     has_failed: bool,
     _lock: File,
 }
@@ -273,7 +277,7 @@ impl SpoolWriter {
                     self.report_failure_once(&error);
                 }
             }
-            stored.into_iter().for_each(&mut self.outlet.stored);
+            stored.into_iter().for_each(&mut self.callbacks.on_stored);
         }
     }
 
@@ -322,7 +326,7 @@ impl SpoolWriter {
     }
 
     fn remove_file_if_recorded(&mut self, run: &str) -> io::Result<()> {
-        if self.files.get(run).is_some_and(|file| file.is_closed && file.open.is_empty())
+        if self.files.get(run).is_some_and(|file| file.is_closed && file.unrecorded_keys.is_empty())
             && let Some(file) = self.files.remove(run)
         {
             fs::remove_file(file.path)?;
@@ -333,7 +337,7 @@ impl SpoolWriter {
     fn report_failure_once(&mut self, error: &io::Error) {
         if !self.has_failed {
             self.has_failed = true;
-            (self.outlet.failed)(format!(
+            (self.callbacks.on_failed)(format!(
                 "the agent's spool (its stored measurements) cannot be written: {reason}",
                 reason = system_text(error)
             ));
@@ -363,8 +367,8 @@ mod tests {
     fn open_test_spool(folder: &Path) -> (Result<Spool, Failure>, Receiver<SpoolEntry>, Receiver<String>) {
         let ((stored, entries), (failed, failures)) = (channel(), channel());
         let outlet = SpoolCallbacks {
-            stored: Box::new(move |entry| _ = stored.send(entry)),
-            failed: Box::new(move |why| _ = failed.send(why)),
+            on_stored: Box::new(move |entry| _ = stored.send(entry)),
+            on_failed: Box::new(move |why| _ = failed.send(why)),
         };
         (Spool::open(folder, outlet), entries, failures)
     }

@@ -3,8 +3,8 @@
 //! Not here: the ssh login (`ssh_login`), and the messages over its pipe.
 
 use crate::fleet_load::{FleetLoad, FleetOptions};
+use crate::fleet_location::SshHost;
 use crate::pipe_bus::{PipeBus, PipeCommand};
-use crate::place::SshHost;
 use crate::ssh_login::{read_own_executable, remote_agent_command};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::shell;

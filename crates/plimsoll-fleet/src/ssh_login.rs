@@ -7,8 +7,8 @@
 //! command in `$PLIMSOLL_SSH` replaces `ssh` and gets the same arguments, except the options. Not
 //! here: the messages over the pipe, and the choice of machines (`ssh`, `watching`).
 
+use crate::fleet_location::SshHost;
 use crate::pipe_bus::{ExitFormatter, PipeCommand};
-use crate::place::SshHost;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::redact;
 use plimsoll_sys::system_text;
@@ -146,7 +146,7 @@ fn exit_explanation(host: &SshHost, words: &str, wrong: Option<String>, copy_fla
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::FleetLocation;
+    use crate::fleet_location::FleetLocation;
 
     fn parse_ssh_host(place: &str) -> SshHost {
         match FleetLocation::parse(place).expect("a place") {

@@ -28,19 +28,19 @@ pub struct WatchAgent {
     /// The current task, and the reply to the task. The agent keeps the reply, so that the agent
     /// can repeat a lost reply.
     task: Option<(WatchTask, Option<ToCoordinator>)>,
-    heard_ns: u64,
-    beat_ns: Option<u64>,
+    last_message_ns: u64,
+    last_heartbeat_ns: Option<u64>,
 }
 
 impl WatchAgent {
     /// Creates an agent without a task.
     pub fn new(hello: Hello, now_ns: u64) -> WatchAgent {
-        WatchAgent { hello, task: None, heard_ns: now_ns, beat_ns: None }
+        WatchAgent { hello, task: None, last_message_ns: now_ns, last_heartbeat_ns: None }
     }
 
     /// Handles a message of the coordinator, and appends the resulting actions.
     pub fn handle_message(&mut self, now_ns: u64, message: ToAgent, acts: &mut Vec<WatchAgentAction>) {
-        self.heard_ns = now_ns;
+        self.last_message_ns = now_ns;
         match message {
             ToAgent::Ping { number } => {
                 acts.push(WatchAgentAction::Send(ToCoordinator::Pong { number, agent_ns: now_ns }))
@@ -78,11 +78,11 @@ impl WatchAgent {
 
     /// Appends the actions that are due now: heartbeats, and the end of the session.
     pub fn poll(&mut self, now_ns: u64, acts: &mut Vec<WatchAgentAction>) {
-        if now_ns.saturating_sub(self.heard_ns) >= COORDINATOR_SILENCE_NS_MAX {
+        if now_ns.saturating_sub(self.last_message_ns) >= COORDINATOR_SILENCE_NS_MAX {
             acts.push(WatchAgentAction::Leave);
         }
-        if self.beat_ns.is_none_or(|beat_ns| now_ns >= beat_ns + HEARTBEAT_NS) {
-            self.beat_ns = Some(now_ns);
+        if self.last_heartbeat_ns.is_none_or(|beat_ns| now_ns >= beat_ns + HEARTBEAT_NS) {
+            self.last_heartbeat_ns = Some(now_ns);
             // Until the first task arrives, the coordinator may not know the agent, so the agent
             // sends its hello message.
             if self.task.is_none() {

@@ -8,8 +8,8 @@
 
 use plimsoll_engine::Tick;
 use plimsoll_fleet::fleet_load::FleetOptions;
+use plimsoll_fleet::fleet_location::BusAddress;
 use plimsoll_fleet::nats_bus::NatsBus;
-use plimsoll_fleet::place::BusAddress;
 use plimsoll_fleet::roster::AgentChoice;
 use plimsoll_fleet::{AllowList, BusAccess, BusJoinOptions, FetchedRun, FleetLoad, fetch_run_file, join_bus};
 use plimsoll_model::{
@@ -106,7 +106,7 @@ impl NatsTestServer {
             allow,
             verifier: None,
             spool: spool.clone(),
-            wait: Duration::from_secs(5),
+            connect_timeout: Duration::from_secs(5),
         };
         let (sender, joined) = channel();
         std::thread::spawn(move || {
@@ -239,7 +239,7 @@ fn three_agents_of_a_bus_make_one_load() {
         allow: AllowList::default(),
         verifier: None,
         spool: create_test_folder("spool"),
-        wait: Duration::ZERO,
+        connect_timeout: Duration::ZERO,
     };
     let refused = join_bus(second, &mut || {}).expect_err("two of one name").to_string();
     assert!(refused.contains("another agent with the name a1 is already on the bus"), "{refused}");

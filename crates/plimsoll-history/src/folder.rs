@@ -28,7 +28,7 @@ pub struct FileStamp {
 
 /// Returns the stamps (size, time, inode) of the run files in `folder` by file name. A folder that
 /// does not exist has no run files. Links, subfolders and hidden files are skipped.
-pub fn run_files(folder: &Path) -> io::Result<BTreeMap<String, FileStamp>> {
+pub fn run_file_stamps(folder: &Path) -> io::Result<BTreeMap<String, FileStamp>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
         entries => entries?,

@@ -73,7 +73,10 @@ impl Index {
     /// the index file is damaged, the index is first created again. After any other error, `work`
     /// gets an index in memory. `work` must write all rows that it needs, because the new index is
     /// empty.
-    pub fn run<T>(&mut self, mut work: impl FnMut(&mut Connection) -> Result<T, Error>) -> Result<T, Error> {
+    pub fn run_with_recovery<T>(
+        &mut self,
+        mut work: impl FnMut(&mut Connection) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let first = work(&mut self.connection);
         let (Err(error), Some(path)) = (&first, self.path.clone()) else { return first };
         *self = if is_damage(error) { Index::recreate_index(path)? } else { Index::in_memory()? };
@@ -113,7 +116,7 @@ fn open_file(path: &Path) -> Result<Connection, Error> {
         return Err(Error::SqliteFailure(denied, Some(reason)));
     }
     match schema {
-        rows::SCHEMA => Ok(connection),
+        rows::SCHEMA_VERSION => Ok(connection),
         0 => {
             rows::create_tables(&connection)?;
             Ok(connection)

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Error, Row, Transaction, params};
 use std::collections::BTreeMap;
 
 /// The version of the index layout; an index with another version is created again.
-pub const SCHEMA: i64 = 2;
+pub const SCHEMA_VERSION: i64 = 2;
 
 /// Creates the tables of an empty index.
 pub fn create_tables(connection: &Connection) -> Result<(), Error> {
@@ -32,7 +32,7 @@ pub fn create_tables(connection: &Connection) -> Result<(), Error> {
              inode INTEGER NOT NULL,
              reason TEXT NOT NULL
          ) WITHOUT ROWID;
-         PRAGMA user_version = {SCHEMA};
+         PRAGMA user_version = {SCHEMA_VERSION};
          COMMIT;"
     ))
 }

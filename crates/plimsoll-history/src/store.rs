@@ -2,7 +2,7 @@
 //!
 //! Not here: the file of the index (`index`), and names of runs on the command line (`names`).
 
-use crate::folder::run_files;
+use crate::folder::run_file_stamps;
 use crate::index::Index;
 use crate::rows;
 use crate::run_file::{compute_summary, read_run};
@@ -67,14 +67,14 @@ impl Store {
     /// Updates the index to the current files. Only new and changed files are read.
     pub fn refresh_index(&mut self) -> Result<(), Failure> {
         let folder = self.folder.clone();
-        let files = run_files(&folder).map_err(|error| {
+        let files = run_file_stamps(&folder).map_err(|error| {
             Failure::cannot_start(format!(
                 "the store '{folder}' cannot be read: {reason}",
                 folder = folder.display(),
                 reason = system_text(&error)
             ))
         })?;
-        let refreshed = self.index.run(|connection| {
+        let refreshed = self.index.run_with_recovery(|connection| {
             let known = rows::file_stamps(connection)?;
             let changed: Vec<_> = files.iter().filter(|(name, stamp)| known.get(*name) != Some(*stamp)).collect();
             let gone: Vec<_> = known.keys().filter(|name| !files.contains_key(*name)).collect();
@@ -104,12 +104,12 @@ impl Store {
         let until = Instant::now() + SUMMARY_TIME_MAX;
         let pending = self
             .index
-            .run(|connection| rows::runs_without_summary(connection))
+            .run_with_recovery(|connection| rows::runs_without_summary(connection))
             .map_err(|error| index_failure(&self.folder, &error))?;
         for run in pending.into_iter().take_while(|_| Instant::now() < until) {
             let computed = compute_summary(&self.folder.join(&run.file), run);
             self.index
-                .run(|connection| rows::write_summary(connection, &computed))
+                .run_with_recovery(|connection| rows::write_summary(connection, &computed))
                 .map_err(|error| index_failure(&self.folder, &error))?;
         }
         Ok(())
@@ -119,7 +119,7 @@ impl Store {
     /// refresh of the index.
     pub fn matching_runs(&mut self, filter: &RunFilter) -> Result<Vec<HistoryRun>, Failure> {
         let service = filter.service.clone();
-        let found = self.index.run(|connection| match &service {
+        let found = self.index.run_with_recovery(|connection| match &service {
             Some(service) => match rows::runs_of_service(connection, service)? {
                 named if named.is_empty() => rows::all_runs(connection),
                 named => Ok(named),
@@ -133,7 +133,7 @@ impl Store {
     /// Returns the files that this version cannot read as run files, each with the reason.
     pub fn unreadable_files(&mut self) -> Result<Vec<(String, String)>, Failure> {
         self.index
-            .run(|connection| rows::unreadable_files(connection))
+            .run_with_recovery(|connection| rows::unreadable_files(connection))
             .map_err(|error| index_failure(&self.folder, &error))
     }
 }

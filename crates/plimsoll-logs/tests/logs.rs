@@ -160,7 +160,7 @@ fn log_formats_are_detected_from_lines() {
         ),
     ] {
         let format = find_format(&[line.as_bytes()], None).unwrap_or_else(|error| panic!("{line}: {error}"));
-        assert_eq!((format.name(), format.stamp()), (name, stamp), "{line}");
+        assert_eq!((format.name(), format.timestamp_meaning()), (name, stamp), "{line}");
         check(&format, line, Some(expect));
         // A truncated line does not match the format.
         for length in [line.len() / 5, line.len() / 4] {
@@ -604,7 +604,7 @@ proptest::proptest! {
         let figures = survey.finish();
         proptest::prop_assert_eq!(figures.requests, requests.len() as u64);
         let placed: u64 = figures.intervals.iter().map(|moment| moment.arrivals).sum();
-        proptest::prop_assert_eq!(placed + figures.late, figures.requests);
+        proptest::prop_assert_eq!(placed + figures.late_requests, figures.requests);
         proptest::prop_assert!(figures.concurrency.is_none_or(|c| c.mean.is_finite()));
     }
 

@@ -80,9 +80,9 @@ fn the_rate_of_a_mix_counts_every_request() {
     let choice = ReplayChoice { fold: None, wanted: &wanted, with_unsafe: true, prefix: "" };
     let mut gathering = RequestCollector::new(choice);
     lines.iter().for_each(|line| gathering.add(&format.parse(line, &mut buffer).expect("understood")));
-    let options = ModelOptions { base: "http://h", folder: "f", about: &[], keep_keys: false };
+    let options = ModelOptions { base: "http://h", folder: "f", comment_lines: &[], keep_keys: false };
     let model = TrafficModel::fit(gathering.finish().expect("requests"), 7, &options).expect("a model");
-    let rate = model.pace.rate.max();
+    let rate = model.visit_arrivals.rate.max();
     assert!(model.facts.scenarios == 0 && (0.99..1.02).contains(&rate), "{rate}");
 }
 
@@ -162,9 +162,9 @@ fn a_replay_can_run_faster_and_end_early() {
 fn a_replay_without_requests_is_refused() {
     let only = |request: &str| combined_log_lines(&[(0, request, 200)]);
     for (text, chosen, expect) in [
-        (only("POST /a"), ReplayTestOptions { with_unsafe: false, ..REPLAY_ALL_REQUESTS }, ReplayError::Nothing),
-        (only("GET /nothing"), REPLAY_ALL_REQUESTS, ReplayError::Nothing),
-        (only("CONNECT h:443"), REPLAY_ALL_REQUESTS, ReplayError::Nothing),
+        (only("POST /a"), ReplayTestOptions { with_unsafe: false, ..REPLAY_ALL_REQUESTS }, ReplayError::NoRequests),
+        (only("GET /nothing"), REPLAY_ALL_REQUESTS, ReplayError::NoRequests),
+        (only("CONNECT h:443"), REPLAY_ALL_REQUESTS, ReplayError::NoRequests),
     ] {
         assert_eq!(replay_from_log(&text, &chosen, &TIMING).err(), Some(expect), "{text}");
     }

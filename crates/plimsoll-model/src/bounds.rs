@@ -234,10 +234,10 @@ fn has_valid_scenarios(traffic: &Traffic) -> bool {
 
 /// Returns whether the numbers and the timeouts of setup and teardown requests are in their valid
 /// ranges.
-fn is_setup_teardown_bounded(around: &SetupTeardown) -> bool {
+fn is_setup_teardown_bounded(setup_teardown: &SetupTeardown) -> bool {
     let can_be =
         |asked: &OneOffRoute| (1..=REPETITIONS_MAX).contains(&asked.times) && is_valid_time_ns(asked.route.timeout_ns);
-    around.setup.len().max(around.cleanup.len()) <= ROUTES_MAX && around.requests().all(can_be)
+    setup_teardown.setup.len().max(setup_teardown.teardown.len()) <= ROUTES_MAX && setup_teardown.requests().all(can_be)
 }
 
 impl PlanRecord {
@@ -285,8 +285,8 @@ impl FigureUnit {
     }
 }
 
-fn is_figure_bounded(figure: &Figure, held: FigureRef<SparseHistogram>) -> bool {
-    match held {
+fn is_figure_bounded(figure: &Figure, value: FigureRef<SparseHistogram>) -> bool {
+    match value {
         FigureRef::Count(count) => count <= figure.unit.upper_bound(),
         FigureRef::Times(times) => is_histogram_bounded(times),
         FigureRef::Tally(tally) => tally.iter().all(|(_, count)| count <= COUNT_MAX),

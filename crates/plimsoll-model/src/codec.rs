@@ -13,7 +13,7 @@
 
 use crate::agent_account::AgentAccount;
 use crate::bounds::{INJECTORS_MAX, is_valid_schedule_time};
-use crate::failed_answer::{FailedResponse, KINDS_MAX};
+use crate::failed_response::{FailedResponse, KINDS_MAX};
 use crate::injector::Injector;
 use crate::interval::{Interval, RouteNumber};
 use crate::interval_codec::{read_interval, write_interval};

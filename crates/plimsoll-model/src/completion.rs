@@ -150,7 +150,7 @@ impl RouteRecord {
         // A record contains no encoded gRPC messages; plimsoll encodes the messages again from the
         // body.
         let grpc = self.ok_grpc.map(|ok| GrpcCall { ok, in_turn: self.in_turn, ..GrpcCall::default() });
-        Ok(Route { label, weight, ok_status, timeout_ns, follow, grpc, ..Route::new(request) })
+        Ok(Route { label, weight, ok_status, timeout_ns, redirects_max: follow, grpc, ..Route::new(request) })
     }
 }
 
@@ -240,7 +240,7 @@ impl PlanRecord {
 
     /// Creates the plan from the record, with the given traffic and unix socket.
     fn plan_with_traffic(&self, traffic: Traffic, unix: Option<String>) -> Result<Plan, RestoreError> {
-        Ok(Plan { traffic, load: self.load.clone(), carriage: self.carriage.restore_connection_plan(unix)? })
+        Ok(Plan { traffic, load: self.load.clone(), connection_plan: self.carriage.restore_connection_plan(unix)? })
     }
 }
 
@@ -421,7 +421,7 @@ pub fn restore_experiment(
     asked: &ExperimentSpec,
     terms: &Terms<RedactedText>,
     mut given: RerunInputs,
-    of_file: &mut dyn FnMut(&Terms<String>) -> Option<Vec<TrafficFromFile>>,
+    read_traffic: &mut dyn FnMut(&Terms<String>) -> Option<Vec<TrafficFromFile>>,
 ) -> Result<(ExperimentSpec<Plan>, Terms<String>), RestoreError> {
     let missing = missing_inputs(asked, terms);
     let is_missing = |kind: TextKind| missing.iter().any(|it| it.kind == kind);
@@ -465,7 +465,7 @@ pub fn restore_experiment(
     }
     let from_file = match complete.mix.is_some() || complete.replay.is_some() {
         false => None,
-        true if given.headers.is_empty() => Some(of_file(&complete).ok_or(RestoreError::UnreadableTraffic)?),
+        true if given.headers.is_empty() => Some(read_traffic(&complete).ok_or(RestoreError::UnreadableTraffic)?),
         true => return Err(RestoreError::Superfluous(TextKind::Header)),
     };
     let body = given.body.map(|(_, bytes)| bytes);
@@ -512,7 +512,7 @@ pub fn restore_experiment(
             }
         };
         index += 1;
-        if let Some(resolve) = &mut plan.carriage.resolve {
+        if let Some(resolve) = &mut plan.connection_plan.resolve {
             // The user's permission for public addresses covers the load and also later lookups of
             // the host name.
             resolve.public = terms.public;
@@ -520,7 +520,7 @@ pub fn restore_experiment(
         if terms.connections_max.is_none() {
             // The recorded connection limit was adapted to the machine of the recorded run, and may
             // not suit this machine.
-            plan.carriage.connections_max = ConnectionPlan::tcp(Vec::new()).connections_max;
+            plan.connection_plan.connections_max = ConnectionPlan::tcp(Vec::new()).connections_max;
         }
         Ok(plan)
     })?;

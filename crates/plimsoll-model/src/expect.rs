@@ -19,7 +19,7 @@ pub const CONTENT_BYTES_MAX: usize = 4 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Expectations {
     /// The longest response time, from the intended start of the request, ns.
-    pub within_ns: Option<u64>,
+    pub response_time_ns_max: Option<u64>,
     /// Expectations of header fields, by field name.
     pub headers: Vec<(String, TextExpectation)>,
     /// Expectations of values in JSON content, by path.

@@ -21,11 +21,11 @@ pub fn write_message(message: &[u8], is_compressed: bool, out: &mut Vec<u8>) {
 pub trait GrpcMessageConverter: Send + Sync + std::fmt::Debug {
     /// Appends the content of a response to `json`: an object, or a list if the method returns a
     /// stream. Returns false if the content does not decode.
-    fn read(&self, content: &[u8], json: &mut Vec<u8>) -> bool;
+    fn decode_to_json(&self, content: &[u8], json: &mut Vec<u8>) -> bool;
 
     /// Appends the messages of a JSON body to `content`. Returns false, and appends nothing, if the
     /// body does not encode.
-    fn write(&self, body: &[u8], content: &mut Vec<u8>) -> bool;
+    fn encode_from_json(&self, body: &[u8], content: &mut Vec<u8>) -> bool;
 }
 
 /// The message converter of each route, by route number. The converter is `None` if plimsoll
@@ -86,9 +86,9 @@ impl<'a> Iterator for GrpcMessages<'a> {
 /// Counts messages in content that arrives in pieces, without decoding the messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GrpcMessageCounter {
-    whole: u32,
+    complete_messages: u32,
     /// Number of bytes of the current message that have not arrived yet.
-    left: u32,
+    message_bytes_left: u32,
     /// Number of bytes of the current message's 5-byte prefix that have arrived.
     prefix: u8,
     /// The length of the current message, computed from the prefix bytes that have arrived.
@@ -96,25 +96,25 @@ pub struct GrpcMessageCounter {
     /// Whether any message had the compression flag 1. The next field, `odd`, says whether any
     /// compression flag was invalid (neither 0 nor 1).
     compressed: bool,
-    odd: bool,
-    large: bool,
+    has_invalid_prefix: bool,
+    has_large_message: bool,
 }
 
 impl GrpcMessageCounter {
     /// Reads the next piece of the content. Returns the number of messages that this piece
     /// completes.
     pub fn count_piece(&mut self, mut piece: &[u8]) -> u32 {
-        let before = self.whole;
+        let before = self.complete_messages;
         while let [first, after @ ..] = piece {
-            if self.left > 0 {
-                let bytes = piece.len().min(self.left as usize);
-                self.left -= bytes as u32;
+            if self.message_bytes_left > 0 {
+                let bytes = piece.len().min(self.message_bytes_left as usize);
+                self.message_bytes_left -= bytes as u32;
                 piece = &piece[bytes..];
             } else {
                 if self.prefix == 0 {
                     self.length = 0;
                     self.compressed |= *first == 1;
-                    self.odd |= *first > 1;
+                    self.has_invalid_prefix |= *first > 1;
                 } else {
                     self.length = self.length << 8 | u32::from(*first);
                 }
@@ -123,18 +123,18 @@ impl GrpcMessageCounter {
                 if usize::from(self.prefix) < PREFIX_BYTES {
                     continue;
                 }
-                (self.prefix, self.left) = (0, self.length);
-                self.large |= self.length > DEFAULT_MESSAGE_BYTES_MAX;
+                (self.prefix, self.message_bytes_left) = (0, self.length);
+                self.has_large_message |= self.length > DEFAULT_MESSAGE_BYTES_MAX;
             }
             // The count of messages wraps around, because a stream can be endless.
-            self.whole = self.whole.wrapping_add(u32::from(self.left == 0));
+            self.complete_messages = self.complete_messages.wrapping_add(u32::from(self.message_bytes_left == 0));
         }
-        self.whole.wrapping_sub(before)
+        self.complete_messages.wrapping_sub(before)
     }
 
     /// Returns the number of complete messages.
     pub fn complete_messages(&self) -> u32 {
-        self.whole
+        self.complete_messages
     }
 
     /// Returns whether any message is compressed.
@@ -145,17 +145,17 @@ impl GrpcMessageCounter {
     /// Returns whether any message prefix is invalid, so that the bytes after the prefix cannot be
     /// parsed.
     pub fn has_invalid_prefix(&self) -> bool {
-        self.odd
+        self.has_invalid_prefix
     }
 
     /// Returns whether any message is longer than [`DEFAULT_MESSAGE_BYTES_MAX`].
     pub fn has_large_message(&self) -> bool {
-        self.large
+        self.has_large_message
     }
 
     /// Returns whether the content ends within a message.
     pub fn ends_within_message(&self) -> bool {
-        self.left > 0 || self.prefix > 0
+        self.message_bytes_left > 0 || self.prefix > 0
     }
 }
 

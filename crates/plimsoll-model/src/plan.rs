@@ -110,7 +110,7 @@ pub struct Plan {
     /// part.
     pub load: Load,
     /// How connections are opened, secured and closed.
-    pub carriage: ConnectionPlan,
+    pub connection_plan: ConnectionPlan,
 }
 
 impl Plan {
@@ -124,7 +124,7 @@ impl Plan {
         Plan {
             traffic: Traffic::with_one_route(origin, Route::new(Request::get_root())),
             load: Load::new(shape),
-            carriage: ConnectionPlan::tcp(addresses),
+            connection_plan: ConnectionPlan::tcp(addresses),
         }
     }
 

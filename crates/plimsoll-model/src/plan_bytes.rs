@@ -42,7 +42,7 @@ impl Plan {
         append_number(&mut out, 1, PLAN_FORMAT_VERSION);
         append_field(&mut out, 2, |out| traffic::write_traffic(out, &self.traffic));
         append_field(&mut out, 3, |out| load::write_load(out, &self.load));
-        append_field(&mut out, 4, |out| transport::write_connection_plan(out, &self.carriage));
+        append_field(&mut out, 4, |out| transport::write_connection_plan(out, &self.connection_plan));
         out
     }
 
@@ -65,7 +65,7 @@ impl Plan {
         match (form, whole, parts) {
             (Some(form), ..) if form != PLAN_FORMAT_VERSION => Err(PlanError::OtherVersion),
             (_, Some(()), (Some(traffic), Some(load), Some(carriage))) => {
-                let plan = Plan { traffic, load, carriage };
+                let plan = Plan { traffic, load, connection_plan: carriage };
                 if plan.is_bounded() { Ok(plan) } else { Err(PlanError::NotAPlan) }
             }
             _ => Err(PlanError::NotAPlan),

@@ -208,7 +208,7 @@ pub struct TlsRecord {
 impl Plan {
     /// Creates the record of the plan for a run file.
     pub fn record(&self) -> PlanRecord {
-        PlanRecord { traffic: self.traffic.record(), load: self.load.record(), carriage: self.carriage.record() }
+        PlanRecord { traffic: self.traffic.record(), load: self.load.record(), carriage: self.connection_plan.record() }
     }
 }
 
@@ -287,7 +287,7 @@ impl Route {
             ok_grpc: self.grpc.as_ref().map(|call| call.ok),
             in_turn: self.grpc.as_ref().is_some_and(|call| call.in_turn),
             timeout_ns: self.timeout_ns,
-            follow: self.follow,
+            follow: self.redirects_max,
         }
     }
 }
@@ -437,8 +437,8 @@ mod tests {
                 .to_vec(),
             body: b"s3cret body".to_vec(),
         })];
-        plan.carriage.unix = Some("/run/Zq7xK2mW9vLp4TnR8sYd".into());
-        plan.carriage.tls = Some(TlsSpec {
+        plan.connection_plan.unix = Some("/run/Zq7xK2mW9vLp4TnR8sYd".into());
+        plan.connection_plan.tls = Some(TlsSpec {
             roots: vec![b"s3cret".to_vec()],
             certificate_pem: Some(b"s3cret".to_vec()),
             key_pem: Some(b"s3cret".to_vec()),

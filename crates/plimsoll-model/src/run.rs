@@ -1,7 +1,7 @@
 //! The result of one load ([`Run`]), and an experiment of several loads ([`Experiment`]).
 
 use crate::agent_account::AgentAccount;
-use crate::failed_answer::{FailedResponse, keep_first_failures};
+use crate::failed_response::{FailedResponse, merge_first_failures};
 use crate::histogram::Histogram;
 use crate::injector::Injector;
 use crate::interval::{Interval, RouteNumber};
@@ -126,7 +126,7 @@ impl Run {
         // Sort the injectors, so that the order of merging does not matter.
         self.injectors.sort_unstable();
         self.probes.merge(&other.probes);
-        keep_first_failures(&mut self.failed_answers, &other.failed_answers);
+        merge_first_failures(&mut self.failed_answers, &other.failed_answers);
         for theirs in &other.agents {
             match self.agents.binary_search_by(|mine| mine.name.cmp(&theirs.name)) {
                 Ok(at) => self.agents[at].merge(theirs),
@@ -139,18 +139,18 @@ impl Run {
     /// all grace periods. `visits` are the loads, in the order of joining. Readings of the target
     /// are dropped, because the clock of a reading starts with its load. Returns `None` if `visits`
     /// is empty.
-    pub fn join_loads(visits: &[&Run]) -> Option<Run> {
-        let first = visits.first()?;
+    pub fn join_loads(runs: &[&Run]) -> Option<Run> {
+        let first = runs.first()?;
         let length_ns = first.plan.load.interval_ns.max(1);
         let ticks = |run: &Run| {
             let from = (run.window_ns.0 / length_ns) as u32;
             (from, (run.window_ns.1.div_ceil(length_ns) as u32).max(from))
         };
-        let warm_ups: u32 = visits.iter().map(|run| ticks(run).0).sum();
-        let windows: u32 = visits.iter().map(|run| ticks(run).1 - ticks(run).0).sum();
+        let warm_ups: u32 = runs.iter().map(|run| ticks(run).0).sum();
+        let windows: u32 = runs.iter().map(|run| ticks(run).1 - ticks(run).0).sum();
         let mut joined = Run { injectors: first.injectors.clone(), ..Run::new(first.plan.clone()) };
         let (mut warm_up, mut window) = (0, warm_ups);
-        for run in visits {
+        for run in runs {
             let (from, to) = ticks(run);
             for (index, interval) in &run.intervals {
                 let place = match *index {
@@ -161,13 +161,13 @@ impl Run {
                 joined.push(u64::from(place) * length_ns, interval.clone());
             }
             (warm_up, window) = (warm_up + from, window + to - from);
-            keep_first_failures(&mut joined.failed_answers, &run.failed_answers);
+            merge_first_failures(&mut joined.failed_answers, &run.failed_answers);
         }
         let from_ns = u64::from(warm_ups) * length_ns;
-        let duration_ns = visits.iter().map(|run| run.duration_ns()).sum::<u64>();
+        let duration_ns = runs.iter().map(|run| run.duration_ns()).sum::<u64>();
         joined.window_ns = (from_ns, from_ns + duration_ns);
         (joined.plan.load.warmup_ns, joined.plan.load.duration_ns) = (from_ns, Some(duration_ns));
-        let cut = visits.iter().find(|run| run.ending != Some(LoadEnd::Finished));
+        let cut = runs.iter().find(|run| run.ending != Some(LoadEnd::Finished));
         joined.ending = cut.unwrap_or(first).ending.clone();
         Some(joined)
     }
@@ -191,7 +191,7 @@ impl Run {
     /// Returns a rate in the measured window, 1/s: the sum of the count that `of` selects, divided
     /// by the length of the window. An interval that is partly inside the window counts in
     /// proportion. Returns 0 without a measured window.
-    pub fn rate_in_window(&self, of: impl Fn(&LoadFigures) -> u64) -> f64 {
+    pub fn rate_in_window(&self, count: impl Fn(&LoadFigures) -> u64) -> f64 {
         let (from_ns, to_ns) = self.window_ns;
         let length_ns = self.plan.load.interval_ns.max(1);
         let inside = |index: u32| {
@@ -199,7 +199,7 @@ impl Run {
             let inside_ns = to_ns.min(start_ns + length_ns).saturating_sub(from_ns.max(start_ns));
             inside_ns as f64 / length_ns as f64
         };
-        let counted = self.intervals.iter().map(|(index, interval)| inside(*index) * of(&interval.load) as f64);
+        let counted = self.intervals.iter().map(|(index, interval)| inside(*index) * count(&interval.load) as f64);
         if to_ns > from_ns { counted.sum::<f64>() * 1e9 / (to_ns - from_ns) as f64 } else { 0.0 }
     }
 

@@ -84,7 +84,7 @@ enum ScheduleSpacing {
 #[derive(Debug, Clone)]
 pub struct Schedule {
     segments: Vec<ScheduleStage>,
-    open: Option<ScheduleSpacing>,
+    spacing: Option<ScheduleSpacing>,
     seed: u64,
     measured_from_ns: u64,
     end_ns: Option<u64>,
@@ -131,7 +131,7 @@ impl Schedule {
         let load_end_ns = load.duration_ns.map(|ns| ns + load.warmup_ns);
         let mut schedule = Schedule {
             segments,
-            open,
+            spacing: open,
             seed: load.seed,
             measured_from_ns: load.warmup_ns,
             end_ns: match (shape_end_ns, load_end_ns) {
@@ -148,7 +148,7 @@ impl Schedule {
     fn count_arrivals(&mut self) {
         let area_end = self.end_ns.map(|ns| self.level_integral_at(ns as f64));
         let area_warmup = self.level_integral_at(self.measured_from_ns as f64);
-        match &self.open {
+        match &self.spacing {
             None => {}
             Some(ScheduleSpacing::Given(starts)) => {
                 let before = |ns: u64| starts.partition_point(|start| *start < ns) as u64;
@@ -182,7 +182,7 @@ impl Schedule {
                 let by_time = area_end.map_or(total, before_end);
                 let by_count = self.requests_max.map_or(u64::MAX, |max| before_end(area_warmup) + max);
                 self.arrivals = Some(by_time.min(by_count));
-                self.open = Some(ScheduleSpacing::Poisson(first.into()));
+                self.spacing = Some(ScheduleSpacing::Poisson(first.into()));
             }
             Some(ScheduleSpacing::Even) => {
                 let before = even_arrivals_before;
@@ -229,7 +229,7 @@ impl Schedule {
         if self.arrivals.is_some_and(|count| n >= count) {
             return None;
         }
-        match self.open.as_ref()? {
+        match self.spacing.as_ref()? {
             ScheduleSpacing::Even => Some(self.time_at_level_integral(n as f64)),
             ScheduleSpacing::Poisson(block_first) => {
                 let block = block_first.partition_point(|first| *first <= n) - 1;
@@ -251,7 +251,7 @@ impl Schedule {
     /// Returns the number of arrivals of an open loop before `t_ns`.
     pub fn arrivals_before(&self, t_ns: u64) -> u64 {
         let area = self.level_integral_at(t_ns as f64);
-        let before = match &self.open {
+        let before = match &self.spacing {
             None => 0,
             Some(ScheduleSpacing::Even) => even_arrivals_before(area),
             Some(ScheduleSpacing::Poisson(first)) => self.poisson_arrivals_before(area, first),
@@ -268,7 +268,7 @@ impl Schedule {
 
     /// Returns whether the load is an open loop.
     pub fn is_open(&self) -> bool {
-        self.open.is_some()
+        self.spacing.is_some()
     }
 
     /// Returns the start of the measured part in schedule time, ns.
@@ -392,7 +392,7 @@ impl Iterator for ArrivalCursor {
         if schedule.arrivals.is_some_and(|count| n >= count) {
             return None;
         }
-        let area = match schedule.open.as_ref()? {
+        let area = match schedule.spacing.as_ref()? {
             ScheduleSpacing::Even => n as f64,
             ScheduleSpacing::Given(starts) => {
                 let start_ns = *starts.get(n as usize)?;

@@ -73,8 +73,8 @@ impl Stripe {
     pub const WHOLE_SCHEDULE: Stripe = Stripe::new(0, 1);
 
     /// Creates part `index` of `of` equal parts.
-    pub const fn new(index: u64, of: u64) -> Stripe {
-        Stripe { index, equal_parts: of, pattern: StripePattern::ALL_ITEMS }
+    pub const fn new(index: u64, parts: u64) -> Stripe {
+        Stripe { index, equal_parts: parts, pattern: StripePattern::ALL_ITEMS }
     }
 
     /// Creates part `index` of the parts with the weights `weights`. `None` means that
@@ -103,10 +103,10 @@ impl Stripe {
     }
 
     /// Returns part `index` of `of` equal parts of this stripe.
-    pub fn split(self, index: u64, of: u64) -> Stripe {
+    pub fn split(self, index: u64, parts: u64) -> Stripe {
         Stripe {
             index: self.index + self.equal_parts * index,
-            equal_parts: self.equal_parts * of,
+            equal_parts: self.equal_parts * parts,
             pattern: self.pattern,
         }
     }

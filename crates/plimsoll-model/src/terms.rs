@@ -478,10 +478,10 @@ const AUTO_ENDPOINT_VALUE: &str = "auto";
 
 impl EndpointChoice<String> {
     /// Parses the value of an endpoint flag. If `two` is true, a comma may separate two URLs.
-    pub fn parse(place: &str, two: bool) -> EndpointChoice<String> {
+    pub fn parse(place: &str, allows_two_urls: bool) -> EndpointChoice<String> {
         match place {
             AUTO_ENDPOINT_VALUE => EndpointChoice::ByTarget,
-            place if two => EndpointChoice::At(split_url_pair(place)),
+            place if allows_two_urls => EndpointChoice::At(split_url_pair(place)),
             place => EndpointChoice::At(vec![place.to_owned()]),
         }
     }
@@ -631,7 +631,7 @@ pub struct BuildsTerms<T> {
 }
 
 /// Where results go, and what progress is shown.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputTerms<T> {
     /// Whether the result is a JSON document in place of text.
     pub json: bool,
@@ -655,10 +655,68 @@ pub struct OutputTerms<T> {
     pub tags: Vec<(String, String)>,
 }
 
+impl<T> Default for OutputTerms<T> {
+    /// Text with progress, and no path chosen by the user.
+    fn default() -> Self {
+        OutputTerms {
+            json: false,
+            json_lines: false,
+            verbose: false,
+            quiet: false,
+            file: None,
+            files: None,
+            store: None,
+            tags: Vec::new(),
+        }
+    }
+}
+
 impl<T> OutputTerms<T> {
     /// Returns whether the result is output as text, not as JSON.
-    pub fn is_text(&self) -> bool {
+    pub fn is_text_output(&self) -> bool {
         !self.json && !self.json_lines
+    }
+
+    /// Returns these settings without paths, so that a repetition overwrites no file.
+    pub fn without_paths<U>(&self) -> OutputTerms<U> {
+        OutputTerms {
+            json: self.json,
+            json_lines: self.json_lines,
+            verbose: self.verbose,
+            quiet: self.quiet,
+            tags: self.tags.clone(),
+            ..OutputTerms::default()
+        }
+    }
+
+    /// Converts every path, by calling `each` (see [`Terms::map_texts`]).
+    fn map<U, E>(&self, each: &mut impl FnMut(TextKind, &T) -> Result<U, E>) -> Result<OutputTerms<U>, E> {
+        Ok(OutputTerms {
+            file: map_optional_text(each, TextKind::Place, &self.file)?,
+            files: match &self.files {
+                Some((folder, name)) => Some((each(TextKind::Place, folder)?, each(TextKind::Place, name)?)),
+                None => None,
+            },
+            store: map_optional_text(each, TextKind::Place, &self.store)?,
+            ..self.without_paths()
+        })
+    }
+}
+
+impl OutputTerms<RedactedText> {
+    /// Returns the command-line flags that express the recorded settings, in order. Each flag has
+    /// its name and an optional value.
+    pub fn flags(&self) -> Vec<(&'static str, Option<String>)> {
+        let path = |text: &RedactedText| Some(text.text.clone());
+        let mut flags = Vec::new();
+        flags.extend(self.file.iter().map(|file| ("output", path(file))));
+        flags.extend(self.files.iter().flat_map(|(folder, name)| [("dir", path(folder)), ("name", path(name))]));
+        flags.extend(self.store.iter().map(|store| ("store", path(store))));
+        flags.extend(self.tags.iter().map(|(key, value)| ("tag", Some(format!("{key}={value}")))));
+        let switches =
+            [("json", self.json), ("json-lines", self.json_lines), ("verbose", self.verbose), ("quiet", self.quiet)];
+        flags.extend(switches.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| (name, None)));
+        flags
     }
 }
 
@@ -707,16 +765,7 @@ impl<T> Default for Terms<T> {
             builds: BuildsTerms::default(),
             fail_if: None,
             on_inconclusive: None,
-            output: OutputTerms {
-                json: false,
-                json_lines: false,
-                verbose: false,
-                quiet: false,
-                file: None,
-                files: None,
-                store: None,
-                tags: Vec::new(),
-            },
+            output: OutputTerms::default(),
         }
     }
 }
@@ -829,19 +878,7 @@ impl<T> Terms<T> {
             },
             fail_if: self.fail_if.clone(),
             on_inconclusive: self.on_inconclusive,
-            output: OutputTerms {
-                json: self.output.json,
-                json_lines: self.output.json_lines,
-                verbose: self.output.verbose,
-                quiet: self.output.quiet,
-                file: map_optional_text(each, TextKind::Place, &self.output.file)?,
-                files: match &self.output.files {
-                    Some((folder, name)) => Some((each(TextKind::Place, folder)?, each(TextKind::Place, name)?)),
-                    None => None,
-                },
-                store: map_optional_text(each, TextKind::Place, &self.output.store)?,
-                tags: self.output.tags.clone(),
-            },
+            output: self.output.map(each)?,
         })
     }
 }

@@ -7,7 +7,7 @@ use crate::units::SECOND;
 
 /// The format of the timestamps of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StampFormat {
+pub enum TimestampFormat {
     /// The format of each timestamp is detected from its text.
     Auto,
     /// A `strftime` format, as a list of its parts.
@@ -53,12 +53,12 @@ pub enum DateTimePart {
     Second,
 }
 
-impl StampFormat {
+impl TimestampFormat {
     /// Parses a timestamp to ns since the Unix epoch; `None` if the text does not match the format.
     pub fn read(&self, text: &[u8]) -> Option<u64> {
         match self {
-            StampFormat::Auto => unix_time_ns(text),
-            StampFormat::Pattern(tokens) => parse_tokens(tokens, text),
+            TimestampFormat::Auto => unix_time_ns(text),
+            TimestampFormat::Pattern(tokens) => parse_tokens(tokens, text),
         }
     }
 }
@@ -433,7 +433,7 @@ mod tests {
             ("%D %R", "10/10/00 20:55", Some(971_211_300_000_000_000)),
             ("%F", "later", None),
         ] {
-            let writing = StampFormat::Pattern(parse_strftime_tokens(format).expect(format));
+            let writing = TimestampFormat::Pattern(parse_strftime_tokens(format).expect(format));
             assert_eq!(writing.read(text.as_bytes()), expect, "{format} {text}");
         }
         assert_eq!(parse_strftime_tokens("%Q"), None);
@@ -445,7 +445,7 @@ mod tests {
         fn any_text_parses_without_a_panic(text in proptest::collection::vec(proptest::num::u8::ANY, 0..40)) {
             let _ = unix_time_ns(&text);
             if let Some(tokens) = parse_strftime_tokens(&String::from_utf8_lossy(&text)) {
-                let _ = StampFormat::Pattern(tokens).read(&text);
+                let _ = TimestampFormat::Pattern(tokens).read(&text);
             }
         }
 

@@ -87,7 +87,7 @@ pub struct Route {
     /// unless the capture has a default.
     pub captures: Vec<ResponseCapture>,
     /// The maximum number of redirects to follow as part of one request; 0 means none.
-    pub follow: u8,
+    pub redirects_max: u8,
     /// The gRPC options of the request; `None` means that the request is no gRPC call.
     pub grpc: Option<GrpcCall>,
 }
@@ -127,7 +127,7 @@ impl Route {
             template_parts: TemplateFlags::default(),
             expect: Expectations::default(),
             captures: Vec::new(),
-            follow: 0,
+            redirects_max: 0,
             grpc: None,
         }
     }
@@ -174,7 +174,7 @@ pub struct SetupTeardown {
     /// Setup requests, in order; a failure prevents the load.
     pub setup: Vec<OneOffRoute>,
     /// Teardown requests, in order; plimsoll sends these requests however the load ended.
-    pub cleanup: Vec<OneOffRoute>,
+    pub teardown: Vec<OneOffRoute>,
     /// Values captured from responses to setup requests, by name; run files never contain the
     /// values.
     pub captured_values: Vec<(String, String)>,
@@ -194,12 +194,12 @@ pub struct OneOffRoute {
 impl SetupTeardown {
     /// Returns whether there are no setup and teardown requests.
     pub fn is_empty(&self) -> bool {
-        self.setup.is_empty() && self.cleanup.is_empty()
+        self.setup.is_empty() && self.teardown.is_empty()
     }
 
     /// Returns all setup and teardown requests.
     pub fn requests(&self) -> impl Iterator<Item = &OneOffRoute> {
-        self.setup.iter().chain(&self.cleanup)
+        self.setup.iter().chain(&self.teardown)
     }
 
     /// Returns the value that the setup requests captured under `name`.

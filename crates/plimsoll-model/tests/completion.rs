@@ -134,8 +134,8 @@ fn a_record_is_restored_with_its_inputs() {
         RerunInputs { body: Some((BodySource::File("/tmp/order.json".into()), b"s3cret body".into())), ..given };
     assert_restored("file", &secret, &file, from_file, &kinds[..4]);
     let mut unix = post_plan("/", &[], "");
-    unix.carriage.unix = Some(format!("/run/{SECRET_TOKEN}"));
-    unix.carriage.tls = Some(TlsSpec { server_name: "h".into(), verify: false, ..TlsSpec::default() });
+    unix.connection_plan.unix = Some(format!("/run/{SECRET_TOKEN}"));
+    unix.connection_plan.tls = Some(TlsSpec { server_name: "h".into(), verify: false, ..TlsSpec::default() });
     let unix = run_spec_with_plan(unix);
     let complete = Terms {
         issuers: Some(format!("/{SECRET_TOKEN}/ca.pem")),
@@ -330,13 +330,13 @@ fn a_rerun_with_different_inputs_is_refused() {
 fn a_requested_number_of_connections_is_repeated() {
     for (asked_for, expect) in [(None, 10_000), (Some(32), 32)] {
         let mut fitted = post_plan("/", &[], "");
-        fitted.carriage.connections_max = 32;
+        fitted.connection_plan.connections_max = 32;
         let asked = run_spec_with_plan(fitted);
         let terms = Terms { connections_max: asked_for, ..default_terms_with_targets(&asked, &[]) };
         let (again, _) =
             restore_experiment(&asked.record(), &terms.record(), RerunInputs::default(), &mut read_no_traffic_file)
                 .expect("whole");
-        assert_eq!(again.plans()[0].carriage.connections_max, expect);
+        assert_eq!(again.plans()[0].connection_plan.connections_max, expect);
     }
 }
 
@@ -346,7 +346,7 @@ fn a_requested_number_of_connections_is_repeated() {
 fn a_rerun_reads_the_traffic_file_again() {
     let mut mixed = post_plan("/items?token=abc", &[("X-Any", "s3cret")], "s3cret body");
     mixed.traffic.routes.push(Route::new(Request::get_root()));
-    (mixed.traffic.preflight, mixed.carriage.unix) = (None, Some("/run/api.sock".into()));
+    (mixed.traffic.preflight, mixed.connection_plan.unix) = (None, Some("/run/api.sock".into()));
     let asked = run_spec_with_plan(mixed.clone());
     let mix = TrafficFileTerms {
         file: format!("/tmp/{SECRET_TOKEN}/mix.toml"),

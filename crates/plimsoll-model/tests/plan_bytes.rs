@@ -49,7 +49,7 @@ fn random_route(rng: &mut Rng) -> Route {
             body: rng.uniform_below(2) == 0,
         },
         expect: Expectations {
-            within_ns: random_option(rng, |rng| rng.uniform_below(1 << 50)),
+            response_time_ns_max: random_option(rng, |rng| rng.uniform_below(1 << 50)),
             headers: random_list(rng, 0, |rng| (random_text(rng), random_text_expectation(rng))),
             json: random_list(rng, 0, |rng| (random_json_path(rng), random_json_expectation(rng))),
             body: random_option(rng, random_text_expectation),
@@ -64,7 +64,7 @@ fn random_route(rng: &mut Rng) -> Route {
             },
             default: random_option(rng, random_text),
         }),
-        follow: rng.uniform_below(1 + u64::from(Route::FOLLOW_REDIRECTS_MAX)) as u8,
+        redirects_max: rng.uniform_below(1 + u64::from(Route::FOLLOW_REDIRECTS_MAX)) as u8,
         grpc: random_option(rng, |rng| GrpcCall {
             ok: GrpcStatusSet::parse(["OK", "0,5,16", "UNAVAILABLE"][rng.uniform_below(3) as usize]).expect("a set"),
             content: random_option(rng, random_bytes),
@@ -260,7 +260,7 @@ fn random_plan(seed: u64) -> Plan {
     };
     plan.traffic.setup_teardown = SetupTeardown {
         setup: random_list(rng, 0, once),
-        cleanup: random_list(rng, 0, once),
+        teardown: random_list(rng, 0, once),
         captured_values: random_list(rng, 0, |rng| (random_text(rng), random_text(rng))),
     };
     plan.traffic.preflight = random_option(rng, |rng| rng.uniform_below(1 << 16) as u16);
@@ -277,19 +277,19 @@ fn random_plan(seed: u64) -> Plan {
     if rng.uniform_below(4) == 0 {
         add_replayed_arrivals(rng, &mut plan);
     }
-    plan.carriage.unix = random_option(rng, random_text);
-    plan.carriage.resolve = random_option(rng, |rng| ResolveSpec {
+    plan.connection_plan.unix = random_option(rng, random_text);
+    plan.connection_plan.resolve = random_option(rng, |rng| ResolveSpec {
         host: random_text(rng),
         port: rng.uniform_below(1 << 16) as u16,
         every_ns: rng.next_u64(),
         public: rng.uniform_below(2) == 0,
     });
-    plan.carriage.tls = random_option(rng, random_tls_options);
-    plan.carriage.http = [HttpChoice::Auto, HttpChoice::H1, HttpChoice::H2][rng.uniform_below(3) as usize];
-    plan.carriage.streams_max = 1 + rng.uniform_below(1 << 31) as u32;
-    plan.carriage.keep_alive = rng.uniform_below(2) == 0;
-    plan.carriage.close_reset = rng.uniform_below(2) == 0;
-    plan.carriage.connections_max = rng.uniform_below(1 << 32) as u32;
+    plan.connection_plan.tls = random_option(rng, random_tls_options);
+    plan.connection_plan.http = [HttpChoice::Auto, HttpChoice::H1, HttpChoice::H2][rng.uniform_below(3) as usize];
+    plan.connection_plan.streams_max = 1 + rng.uniform_below(1 << 31) as u32;
+    plan.connection_plan.keep_alive = rng.uniform_below(2) == 0;
+    plan.connection_plan.close_reset = rng.uniform_below(2) == 0;
+    plan.connection_plan.connections_max = rng.uniform_below(1 << 32) as u32;
     plan
 }
 

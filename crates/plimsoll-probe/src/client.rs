@@ -28,9 +28,9 @@ pub enum NoResponse {
     /// the connection was open.
     Connect(io::Error),
     /// The TLS handshake was not complete before the deadline.
-    LateHandshake,
+    HandshakeTimeout,
     /// The response was not complete before the deadline.
-    LateAnswer,
+    ResponseTimeout,
     /// The TLS handshake or an established TLS connection failed for the contained reason.
     Tls(TlsFailure),
     /// The request used HTTP/1.1, and the response is HTTP/2.
@@ -55,13 +55,13 @@ impl NoResponse {
         let plain = if is_call { "grpc://" } else { "http://" };
         match self {
             NoResponse::Connect(error) => format!("{server} accepts no connection: {}", system_text(error)),
-            NoResponse::LateHandshake => {
+            NoResponse::HandshakeTimeout => {
                 format!(
                     "{server} finished no TLS handshake within {seconds} s (write {plain} if the server speaks plain \
                      HTTP)"
                 )
             }
-            NoResponse::LateAnswer => format!("{server} sent no complete response within {seconds} s"),
+            NoResponse::ResponseTimeout => format!("{server} sent no complete response within {seconds} s"),
             NoResponse::Tls(TlsFailure::NothingInCommon) if is_call => {
                 format!("{server} does not speak HTTP/2 on this port, which gRPC needs")
             }
@@ -170,7 +170,7 @@ impl BlockingSocket {
     }
 
     fn is_interrupted(&self) -> bool {
-        signal::interrupted() && !self.ignores_stop
+        signal::is_stop_requested() && !self.ignores_stop
     }
 }
 
@@ -255,7 +255,7 @@ impl SingleRequest<'_> {
             if unsent.is_none() {
                 unsent = self.send(&line, &mut conn, &mut scratch).err();
             }
-            let late = if stands { NoResponse::LateAnswer } else { NoResponse::LateHandshake };
+            let late = if stands { NoResponse::ResponseTimeout } else { NoResponse::HandshakeTimeout };
             let received = match line.socket.recv(&mut buffer) {
                 _ if Instant::now() >= self.deadline => return Err(late),
                 _ if line.is_interrupted() => return Err(NoResponse::Interrupted),

@@ -7,7 +7,7 @@
 //! probe counts the sessions that wait, by process title or by thread state.
 
 use super::cgroup::{CpuLimit, SAMPLES_PER_SLOW_READING};
-use super::sink::{ExpensiveReading, SampleExtent, Sink};
+use super::sink::{ReadingSchedule, SampleExtent, Sink};
 use super::threads::{ThreadReadSchedule, Threads, scale_to_all_threads};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::listener;
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The largest number of processes on a machine for which every CPU time is read before a load.
 /// Reading more processes would delay the load.
-const CLOCKED_PROCESSES_MAX: usize = 2000;
+const CPU_TIMES_READ_MAX: usize = 2000;
 /// The largest number of dependencies that are reported by name.
 const NAMED_DEPENDENCIES_MAX: usize = 8;
 /// The largest number of dependencies whose control groups are read.
@@ -41,12 +41,12 @@ pub type DependencyAddresses = Arc<Mutex<BTreeSet<SocketAddr>>>;
 
 pub struct DownstreamProbe {
     port: u16,
-    asked: DependencyAddresses,
-    look: ExpensiveReading,
-    titles: ExpensiveReading,
+    dependency_addresses: DependencyAddresses,
+    look: ReadingSchedule,
+    titles: ReadingSchedule,
     /// CPU time of every process at the latest start or end of a load, ns, by process id. For a
     /// dependency that is found later, CPU time counts from the process's entry in this map.
-    before: BTreeMap<u32, u64>,
+    cpu_ns_at_edge: BTreeMap<u32, u64>,
     before_ns: u64,
     members: BTreeMap<u32, DownstreamProcess>,
     /// The threads of a database that runs each session in a thread; `None` without such a
@@ -75,10 +75,10 @@ impl DownstreamProbe {
     pub fn new(port: u16) -> DownstreamProbe {
         DownstreamProbe {
             port,
-            asked: DependencyAddresses::default(),
-            look: ExpensiveReading::new(2_000_000_000),
-            titles: ExpensiveReading::with_core_divisor(500_000_000, 500),
-            before: BTreeMap::new(),
+            dependency_addresses: DependencyAddresses::default(),
+            look: ReadingSchedule::new(2_000_000_000),
+            titles: ReadingSchedule::with_core_divisor(500_000_000, 500),
+            cpu_ns_at_edge: BTreeMap::new(),
             before_ns: 0,
             members: BTreeMap::new(),
             sessions: None,
@@ -89,7 +89,7 @@ impl DownstreamProbe {
     }
 
     pub fn dependency_addresses(&self) -> DependencyAddresses {
-        Arc::clone(&self.asked)
+        Arc::clone(&self.dependency_addresses)
     }
 
     /// Searches for dependencies of the processes `server` if a search is due. Reports the CPU time
@@ -99,8 +99,8 @@ impl DownstreamProbe {
         if edge {
             self.look.make_due_now();
         }
-        let DownstreamProbe { look, port, asked, .. } = self;
-        let found = look.read(sink, || {
+        let DownstreamProbe { look, port, dependency_addresses: asked, .. } = self;
+        let found = look.read_if_due(sink, || {
             let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
             listener::find_dependencies(server, &asked, *port, std::process::id())
         });
@@ -139,7 +139,7 @@ impl DownstreamProbe {
         }
         let waits =
             |pid: &u32| title_shows_lock_wait(&std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default());
-        if let Some(waiting) = self.titles.read(sink, || titled.filter(waits).count()) {
+        if let Some(waiting) = self.titles.read_if_due(sink, || titled.filter(waits).count()) {
             sink.gauge("downstream.in_lock", "", waiting as f64);
         }
     }
@@ -173,7 +173,7 @@ impl DownstreamProbe {
 
     fn adopt_processes(&mut self, found: BTreeSet<u32>, server: &BTreeSet<u32>, sink: &mut Sink) {
         let first = self.members.is_empty();
-        let known = !self.before.is_empty();
+        let known = !self.cpu_ns_at_edge.is_empty();
         let new: Vec<u32> = found.into_iter().filter(|pid| !self.members.contains_key(pid)).collect();
         if new.is_empty() {
             return;
@@ -183,7 +183,7 @@ impl DownstreamProbe {
             let Ok(clock) = CpuClock::for_process(pid) else { continue };
             // A process without a recorded CPU time has started since the latest start or end of a
             // load, so all of its CPU time counts.
-            let base_ns = if known { self.before.get(&pid).copied() } else { clock.read_ns().ok() };
+            let base_ns = if known { self.cpu_ns_at_edge.get(&pid).copied() } else { clock.read_ns().ok() };
             let name = read_process_stat(pid, &mut Vec::new()).map(|(_, name)| name).unwrap_or_default();
             let is_titled = name == DATABASE_WITH_STATE_IN_TITLE;
             if THREAD_PER_SESSION_DATABASES.contains(&name.as_str()) && self.sessions.is_none() {
@@ -205,11 +205,11 @@ impl DownstreamProbe {
     }
 
     fn record_cpu_times(&mut self) {
-        self.before.clear();
+        self.cpu_ns_at_edge.clear();
         let pids = numbered_entries("/proc").unwrap_or_default();
-        if pids.len() <= CLOCKED_PROCESSES_MAX {
+        if pids.len() <= CPU_TIMES_READ_MAX {
             let clock = |pid: u32| Some((pid, CpuClock::for_process(pid).ok()?.read_ns().ok()?));
-            self.before.extend(pids.into_iter().filter_map(clock));
+            self.cpu_ns_at_edge.extend(pids.into_iter().filter_map(clock));
             self.before_ns = monotonic_ns();
         }
     }

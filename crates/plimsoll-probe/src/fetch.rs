@@ -49,12 +49,17 @@ impl FetchTarget {
                 "'{origin}': plimsoll reads metrics and profiles only over plain HTTP: give their http:// address"
             )));
         }
-        if plan.carriage.unix.is_some() || plan.carriage.addresses.is_empty() {
+        if plan.connection_plan.unix.is_some() || plan.connection_plan.addresses.is_empty() {
             return Err(Failure::usage(
                 "the target is a unix socket: give the http:// address of the server's metrics or profiles",
             ));
         }
-        Ok(FetchTarget { origin, path: "/".to_owned(), authorization, addresses: plan.carriage.addresses.clone() })
+        Ok(FetchTarget {
+            origin,
+            path: "/".to_owned(),
+            authorization,
+            addresses: plan.connection_plan.addresses.clone(),
+        })
     }
 }
 
@@ -87,7 +92,7 @@ impl ByteBudget {
 #[derive(Debug)]
 pub enum FetchError {
     /// The response was not complete before the deadline.
-    Late,
+    Timeout,
     /// The fetch failed for another reason. The text is a sentence.
     Other(String),
 }
@@ -96,7 +101,7 @@ impl FetchError {
     /// Returns the error text, a sentence.
     pub fn error_message(&self) -> &str {
         match self {
-            FetchError::Late => "the server sent no complete response in time",
+            FetchError::Timeout => "the server sent no complete response in time",
             FetchError::Other(text) => text,
         }
     }
@@ -152,7 +157,7 @@ pub fn fetch(
 /// Waits for the result of a thread that fetches a document. The user may interrupt the wait.
 pub fn await_fetch<T>(thread: JoinHandle<Result<T, String>>) -> Result<T, String> {
     while !thread.is_finished() {
-        if signal::interrupted() {
+        if signal::is_stop_requested() {
             return Err("the user stopped plimsoll before the response was complete".into());
         }
         std::thread::sleep(STOP_CHECK_INTERVAL);
@@ -176,7 +181,7 @@ fn fetch_at(
         bytes_left.take(piece.bytes.len())
     });
     let reply = asked.map_err(|error| match error {
-        NoResponse::LateAnswer => FetchError::Late,
+        NoResponse::ResponseTimeout => FetchError::Timeout,
         NoResponse::Connect(error) if error.kind() == ErrorKind::TimedOut => {
             FetchError::Other(format!("{address} accepts no connection: connection timed out (is the server running?)"))
         }

@@ -1,7 +1,7 @@
 //! Finds the server's processes: the processes that listen on the target's address, or that
 //! `--pid` or `--process` names.
 
-use crate::watched::WatchTarget;
+use crate::watch_target::WatchTarget;
 use plimsoll_model::Failure;
 use plimsoll_model::terms::ProbesTerms;
 use plimsoll_sys::probe::listener::{self, SocketHolders};
@@ -90,7 +90,8 @@ impl ServerFinder {
     }
 
     fn create_for_selector(wanted: ServerSelector, watched: &WatchTarget) -> ServerFinder {
-        let (addresses, unix) = (watched.plan.carriage.addresses.clone(), watched.plan.carriage.unix.clone());
+        let (addresses, unix) =
+            (watched.plan.connection_plan.addresses.clone(), watched.plan.connection_plan.unix.clone());
         // A unix socket always belongs to this machine.
         let local = watched.local || unix.is_some();
         ServerFinder { wanted, addresses, unix, local, by_port: false, first: Err(String::new()) }

@@ -6,8 +6,8 @@
 //! work.
 
 use super::probe::Probe;
-use super::server::Tables;
-use super::sink::{ExpensiveReading, SampleExtent, Sink};
+use super::server::SharedFileTables;
+use super::sink::{ReadingSchedule, SampleExtent, Sink};
 use plimsoll_model::{SampleInterval, SampledStack, library_panic};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::process::numbered_entries;
@@ -59,31 +59,31 @@ impl OpenSampleInterval {
 
 /// The probe that samples which functions the server's processes execute.
 pub struct FunctionSampling {
-    tables: Tables,
+    tables: SharedFileTables,
     sampler: Option<CpuSampler>,
     refused: bool,
     symbols: Symbols,
     pids: Vec<u32>,
-    stretch: OpenSampleInterval,
-    threads_schedule: ExpensiveReading,
+    interval: OpenSampleInterval,
+    threads_schedule: ReadingSchedule,
     /// A buffer for the addresses of a stack.
     walked: Vec<u64>,
 }
 
 impl FunctionSampling {
     /// Creates the probe that samples the processes in `tables`.
-    pub fn new(tables: Tables) -> FunctionSampling {
+    pub fn new(tables: SharedFileTables) -> FunctionSampling {
         FunctionSampling {
             tables,
             sampler: None,
             refused: false,
             symbols: Symbols::default(),
             pids: Vec::new(),
-            stretch: OpenSampleInterval::new(monotonic_ns()),
+            interval: OpenSampleInterval::new(monotonic_ns()),
             // The list of threads is updated at every sample, unless the updates cost more than a
             // 700th of a core. Some servers start a thread for each connection, so their list of
             // threads changes often.
-            threads_schedule: ExpensiveReading::with_core_divisor(0, 700),
+            threads_schedule: ReadingSchedule::with_core_divisor(0, 700),
             walked: Vec::new(),
         }
     }
@@ -114,7 +114,7 @@ impl FunctionSampling {
         if !sampler.needs_thread_ids() {
             return;
         }
-        let all = threads_schedule.read(sink, || {
+        let all = threads_schedule.read_if_due(sink, || {
             let threads = pids.iter().filter_map(|pid| numbered_entries(format!("/proc/{pid}/task")).ok()).flatten();
             sampler.sample_threads(&threads.collect::<Vec<u32>>())
         });
@@ -127,8 +127,10 @@ impl FunctionSampling {
     }
 
     /// Takes the samples that the kernel has collected since the last call.
-    fn take(&mut self) {
-        let FunctionSampling { sampler: Some(sampler), symbols, pids, stretch, walked, .. } = self else { return };
+    fn collect_samples(&mut self) {
+        let FunctionSampling { sampler: Some(sampler), symbols, pids, interval: stretch, walked, .. } = self else {
+            return;
+        };
         let kernel: Arc<str> = Arc::from(KERNEL_GROUP_NAME);
         sampler.for_each_new_record(|record| match record {
             SamplingRecord::Lost(count) => stretch.lost += count,
@@ -197,14 +199,14 @@ impl Probe for FunctionSampling {
                     return;
                 }
             }
-            self.stretch = OpenSampleInterval::new(monotonic_ns());
+            self.interval = OpenSampleInterval::new(monotonic_ns());
         }
         self.update_threads(sink);
-        self.take();
+        self.collect_samples();
         let now_ns = monotonic_ns();
-        if sink.extent() == SampleExtent::Edge || now_ns.saturating_sub(self.stretch.from_ns) >= SAMPLE_INTERVAL_NS {
+        if sink.extent() == SampleExtent::Edge || now_ns.saturating_sub(self.interval.from_ns) >= SAMPLE_INTERVAL_NS {
             let in_kernel = self.sampler.as_ref().is_some_and(CpuSampler::in_kernel);
-            let stretch = std::mem::replace(&mut self.stretch, OpenSampleInterval::new(now_ns));
+            let stretch = std::mem::replace(&mut self.interval, OpenSampleInterval::new(now_ns));
             sink.add_stack_samples(stretch.into_interval(now_ns, in_kernel));
         }
     }
@@ -255,7 +257,7 @@ mod tests {
     #[test]
     fn functions_of_this_process_are_sampled() {
         let me = std::process::id();
-        let tables = Tables::default();
+        let tables = SharedFileTables::default();
         tables.lock().expect("whole").push((me, me));
         let mut sampling = FunctionSampling::new(tables);
         let mut sink = Sink::new(monotonic_ns(), ProbeEffort::Thorough);

@@ -11,7 +11,7 @@ use plimsoll_sys::probe::{ProcFile, host};
 use plimsoll_sys::tcp::is_local;
 use std::net::{IpAddr, SocketAddr};
 
-pub struct Host {
+pub struct HostProbe {
     pressure: [([&'static str; 2], OptionalFile); 3],
     memory: OptionalFile,
     load: OptionalFile,
@@ -53,10 +53,10 @@ const NETSTAT_TCP_COUNTERS: [(&str, &str); 10] = [
     ("tcp.memory_pressures", "TCPMemoryPressures"),
 ];
 
-impl Host {
+impl HostProbe {
     /// Creates the probe. `server` is the process whose network namespace is read, if known.
     /// `is_remote_load` says whether the load comes from another machine.
-    pub fn new(server: Option<u32>, addresses: &[SocketAddr], is_remote_load: bool) -> Host {
+    pub fn new(server: Option<u32>, addresses: &[SocketAddr], is_remote_load: bool) -> HostProbe {
         let net = server
             .map(|pid| format!("/proc/{pid}/net"))
             .filter(|folder| ProcFile::open(format!("{folder}/dev")).is_ok());
@@ -71,7 +71,7 @@ impl Host {
         });
         let cores = plimsoll_sys::process::cores();
         let frequency = |core| format!("/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq");
-        Host {
+        HostProbe {
             pressure: PRESSURE_SERIES_NAMES
                 .map(|(kind, names)| (names, OptionalFile::open(&format!("/proc/pressure/{kind}")))),
             memory: OptionalFile::open("/proc/meminfo"),
@@ -150,7 +150,7 @@ impl Host {
     }
 
     fn report_load_and_frequency(&mut self, sink: &mut Sink) {
-        let Host { load, ports, frequencies, buffer, .. } = self;
+        let HostProbe { load, ports, frequencies, buffer, .. } = self;
         if let Ok(load) = load.read(buffer, host::parse_load) {
             sink.gauge("host.load_1m", "", load);
         }
@@ -163,7 +163,7 @@ impl Host {
     }
 }
 
-impl Probe for Host {
+impl Probe for HostProbe {
     fn sample(&mut self, sink: &mut Sink) {
         self.report_network_traffic(sink);
         if sink.is_due_in_this_sample(SAMPLES_PER_SLOW_READING, 1) {

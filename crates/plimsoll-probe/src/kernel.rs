@@ -5,13 +5,13 @@
 //! In a container with its own process ids, kernel threads are invisible, so the series
 //! `kernel.cpu` has no readings.
 
-use super::sink::{ExpensiveReading, SampleExtent, Sink};
+use super::sink::{ReadingSchedule, SampleExtent, Sink};
 use plimsoll_sys::probe::process::{CpuClock, numbered_entries, read_process_stat};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub struct KernelThreads {
-    look: ExpensiveReading,
-    read: ExpensiveReading,
+    look: ReadingSchedule,
+    read: ReadingSchedule,
     /// The CPU clocks of kernel threads by process id, each with its last reading, ns.
     clocks: BTreeMap<u32, (CpuClock, u64)>,
     /// Process ids that do not belong to kernel threads.
@@ -24,8 +24,8 @@ pub struct KernelThreads {
 impl KernelThreads {
     pub fn new() -> KernelThreads {
         KernelThreads {
-            look: ExpensiveReading::new(1_000_000_000),
-            read: ExpensiveReading::new(0),
+            look: ReadingSchedule::new(1_000_000_000),
+            read: ReadingSchedule::new(0),
             clocks: BTreeMap::new(),
             non_kernel_pids: BTreeSet::new(),
             ended_ns: 0,
@@ -40,8 +40,8 @@ impl KernelThreads {
             self.read.make_due_now();
         }
         let KernelThreads { look, read, clocks, non_kernel_pids, ended_ns, buffer } = self;
-        look.read(sink, || add_new_kernel_threads(clocks, non_kernel_pids, buffer));
-        let used_ns = read.read(sink, || {
+        look.read_if_due(sink, || add_new_kernel_threads(clocks, non_kernel_pids, buffer));
+        let used_ns = read.read_if_due(sink, || {
             clocks.retain(|_, (clock, used_ns)| {
                 let now_ns = clock.read_ns().ok().filter(|now_ns| now_ns >= used_ns);
                 *ended_ns += if now_ns.is_none() { *used_ns } else { 0 };

@@ -33,7 +33,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 mod threads;
-mod watched;
+mod watch_target;
 
 pub use finder::{FoundServer, ServerFinder, has_process_name};
 pub use machine::MachineRecorder;
@@ -41,7 +41,7 @@ pub use metrics::find_metrics_endpoint;
 pub use probe::LiveServerCpu;
 pub use sink::ProbeEffort;
 pub use source::ReadingSource;
-pub use watched::WatchTarget;
+pub use watch_target::WatchTarget;
 
 use metrics::MetricsProbe;
 use plimsoll_model::Failure;
@@ -67,12 +67,12 @@ const REQUESTED_SAMPLE_TIMEOUT: Duration = Duration::from_millis(200);
 #[derive(Default)]
 struct SharedState {
     /// Readings since the last `take`; times are of the monotonic clock.
-    seen: Probes,
+    readings: Probes,
     stop: bool,
     /// The number of samples that were requested so far.
-    asked: u64,
+    samples_requested: u64,
     /// The number of requested samples that were taken so far.
-    done: u64,
+    samples_taken: u64,
 }
 
 struct WatcherChannel {
@@ -98,8 +98,8 @@ impl WatcherChannel {
             if state.stop {
                 return None;
             }
-            if state.asked > state.done || now_ns >= until_ns {
-                return Some(state.asked);
+            if state.samples_requested > state.samples_taken || now_ns >= until_ns {
+                return Some(state.samples_requested);
             }
             let left = Duration::from_nanos(until_ns - now_ns);
             state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
@@ -146,7 +146,7 @@ impl Watcher {
         let site = WatchSite {
             finder: Some(finder),
             cgroup: terms.cgroup.as_deref().map(cgroup::CgroupProbe::from_flag_path).transpose()?,
-            addresses: watched.plan.carriage.addresses.clone(),
+            addresses: watched.plan.connection_plan.addresses.clone(),
             local,
             is_remote_load: false,
         };
@@ -247,7 +247,7 @@ impl WatchSite {
             (server.root_pids().to_vec(), server.shared_file_tables(), server.dependency_addresses());
         let root = roots.first().copied();
         let mut probes: Vec<Box<dyn Probe>> = vec![Box::new(server), machine];
-        probes.push(Box::new(host::Host::new(root, &addresses, is_remote_load)));
+        probes.push(Box::new(host::HostProbe::new(root, &addresses, is_remote_load)));
         if let Some(group) = cgroup.or_else(|| root.and_then(cgroup::CgroupProbe::for_process)) {
             probes.push(Box::new(group));
         }
@@ -272,16 +272,19 @@ impl ReadingSource for Watcher {
 
     fn sample_now(&self) {
         let mut state = self.shared.lock();
-        state.asked += 1;
-        let asked = state.asked;
+        state.samples_requested += 1;
+        let asked = state.samples_requested;
         self.shared.changed.notify_all();
-        let wait = self.shared.changed.wait_timeout_while(state, REQUESTED_SAMPLE_TIMEOUT, |state| state.done < asked);
+        let wait = self
+            .shared
+            .changed
+            .wait_timeout_while(state, REQUESTED_SAMPLE_TIMEOUT, |state| state.samples_taken < asked);
         // The load continues whether or not the sample came in time.
         drop(wait);
     }
 
     fn take(&self) -> Probes {
-        std::mem::take(&mut self.shared.lock().seen)
+        std::mem::take(&mut self.shared.lock().readings)
     }
 }
 
@@ -306,14 +309,14 @@ fn take_samples(
     period_ns: u64,
     effort: ProbeEffort,
     together: u32,
-    answers: bool,
+    takes_requested_samples: bool,
 ) {
     let mut sink = Sink::new(monotonic_ns(), effort);
     let (mut cpu_ns, mut wall_ns) = (thread_cpu_ns(), monotonic_ns());
     let mut next_ns = wall_ns;
     let mut held = 0;
     loop {
-        let asked = if answers {
+        let asked = if takes_requested_samples {
             match shared.wait_until(next_ns) {
                 None => return,
                 Some(asked) => asked,
@@ -329,24 +332,24 @@ fn take_samples(
             }
             0
         };
-        let edge = answers && asked > shared.lock().done;
+        let edge = takes_requested_samples && asked > shared.lock().samples_taken;
         sink.begin_sample(monotonic_ns(), edge);
         probes.iter_mut().for_each(|probe| probe.sample(&mut sink));
         held += 1;
         let mut state = shared.lock();
-        let wanted = answers && asked > state.done;
-        if wanted || held >= together || !answers {
+        let wanted = takes_requested_samples && asked > state.samples_taken;
+        if wanted || held >= together || !takes_requested_samples {
             let mut seen = sink.take();
             let (cpu_now_ns, now_ns) = (thread_cpu_ns(), monotonic_ns());
             seen.cpu_ns = cpu_now_ns.saturating_sub(cpu_ns);
             // Of the two sampling threads, only one reports the wall-clock time; the thread for
             // metrics adds only its CPU time.
-            seen.wall_ns = if answers { now_ns.saturating_sub(wall_ns) } else { 0 };
+            seen.wall_ns = if takes_requested_samples { now_ns.saturating_sub(wall_ns) } else { 0 };
             (cpu_ns, wall_ns, held) = (cpu_now_ns, now_ns, 0);
-            state.seen.merge(&seen);
+            state.readings.merge(&seen);
         }
         if wanted {
-            state.done = asked;
+            state.samples_taken = asked;
             shared.changed.notify_all();
         }
         drop(state);

@@ -6,7 +6,7 @@ use super::metrics_text::{MetricSelection, ServerMetric, parse};
 use super::probe::Probe;
 use super::sink::Sink;
 use crate::fetch::{ByteBudget, FetchResponse, FetchTarget, fetch};
-use crate::watched::WatchTarget;
+use crate::watch_target::WatchTarget;
 use plimsoll_model::Failure;
 use plimsoll_model::redact::{self, RedactionLevel};
 use plimsoll_model::terms::ProbesTerms;

@@ -143,7 +143,7 @@ fn parse_sample(line: &str) -> Option<(&str, &str, f64)> {
 fn redact_label_values(labels: &str) -> Option<String> {
     /// A word in a label value counts as a secret key if it mixes letters and digits and has at
     /// least this many bytes.
-    const KEY_CHARS_MIN: usize = 16;
+    const KEY_BYTES_MIN: usize = 16;
     let (mut out, mut rest, mut is_changed) = (String::new(), labels, false);
     while let Some((before, after)) = rest.split_once('"') {
         let mut is_escaped = false;
@@ -156,7 +156,7 @@ fn redact_label_values(labels: &str) -> Option<String> {
         })?;
         let name = before.trim_matches(['{', ',', '=', ' ']);
         let is_key = |word: &str| {
-            word.len() >= KEY_CHARS_MIN
+            word.len() >= KEY_BYTES_MIN
                 && word.contains(|c: char| c.is_ascii_digit())
                 && word.contains(|c: char| c.is_alphabetic())
         };

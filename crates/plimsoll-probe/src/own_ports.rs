@@ -4,7 +4,7 @@
 //!
 //! Not here: readings of the connections (`sockets`).
 
-use super::server::Tables;
+use super::server::SharedFileTables;
 use plimsoll_sys::probe::listener::socket_inode;
 use plimsoll_sys::probe::process::files_folder;
 use plimsoll_sys::probe::sockets::{IpVersion, SocketDiagnostics, SocketFilter, states};
@@ -21,7 +21,11 @@ const SEARCHED_FILES_MAX: usize = 20_000;
 
 /// Returns the ports to measure, ascending, and whether they differ from the target's port. If the
 /// server's ports cannot be read, only the target's port is returned.
-pub fn server_listening_ports(asker: &mut SocketDiagnostics, tables: &Tables, target: u16) -> (Vec<u16>, bool) {
+pub fn server_listening_ports(
+    asker: &mut SocketDiagnostics,
+    tables: &SharedFileTables,
+    target: u16,
+) -> (Vec<u16>, bool) {
     let tables = tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let mut listening: BTreeMap<u32, u16> = BTreeMap::new();
     let listed = asker.for_each_socket(IpVersion::BOTH, states::LISTEN, SocketFilter::Any, false, &mut |socket| {

@@ -8,8 +8,8 @@
 //! files at a time.
 
 use super::downstream::DependencyAddresses;
-use super::server::Tables;
-use super::sink::{ExpensiveReading, SampleExtent, Sink};
+use super::server::SharedFileTables;
+use super::sink::{ReadingSchedule, SampleExtent, Sink};
 use plimsoll_sys::probe::listener::{
     UnixConnection, ipv4_if_mapped, pids_in_other_networks, socket_inode, unix_connections,
 };
@@ -35,7 +35,7 @@ const FILES_PER_SAMPLE: u64 = 64;
 const FILES_PER_SAMPLE_MIN: u64 = 32;
 /// The time since the start of a search after which the search continues even if the CPU budget is
 /// used up, ns.
-const SEARCH_WAIT_NS: u64 = 1_000_000_000;
+const SEARCH_BUDGET_WAIT_NS_MAX: u64 = 1_000_000_000;
 /// The longest duration of a search through open files, ns. A longer search is reported to the
 /// user, because connections were not read during the search.
 const SEARCH_NS_MAX: u64 = 5_000_000_000;
@@ -48,24 +48,24 @@ const CONNECTIONS_DENIED_TEXT: &str = "the server's own connections cannot be re
     as that user or as root)";
 
 pub struct PeerProbe {
-    tables: Tables,
+    tables: SharedFileTables,
     /// Addresses on this machine to which the server is known to send requests. This probe and the
     /// probe of dependencies (`downstream`) share the list of addresses.
-    asked: DependencyAddresses,
-    look: ExpensiveReading,
+    dependency_addresses: DependencyAddresses,
+    look: ReadingSchedule,
     /// Access to other network namespaces, which contain peers of connections that the server may
     /// have opened.
     elsewhere: Vec<SocketDiagnostics>,
-    foreign_schedule: ExpensiveReading,
+    foreign_schedule: ReadingSchedule,
     /// The owner of each socket, by inode.
     owners: BTreeMap<u32, SocketOwner>,
     /// The last snapshot of connections, kept until their owners are known.
-    seen: Option<ServerPeerConnections>,
+    snapshot: Option<ConnectionSnapshot>,
     search: Option<OpenFileSearch>,
     known: BTreeSet<PeerAddress>,
     /// The traffic of each connection since the connection was opened, at the last snapshot, by
     /// inode.
-    carried: BTreeMap<u32, LifetimeTraffic>,
+    lifetime_traffic: BTreeMap<u32, LifetimeTraffic>,
     /// The traffic of the server's connections so far, by peer: data segments that the server sent,
     /// and bytes that the server received.
     traffic_by_peer: BTreeMap<PeerAddress, (u64, u64)>,
@@ -92,9 +92,9 @@ enum SocketOwner {
 }
 
 /// A snapshot of connections that could be the server's own.
-struct ServerPeerConnections {
+struct ConnectionSnapshot {
     at_ns: u64,
-    connections: Vec<ServerPeerConnection>,
+    connections: Vec<CandidateConnection>,
     /// The port and inode of listening sockets that could be the server's, except on the target's
     /// port.
     listeners: Vec<(u16, u32)>,
@@ -134,7 +134,7 @@ impl OutsidePeers {
     }
 }
 
-impl ServerPeerConnections {
+impl ConnectionSnapshot {
     /// Returns the inodes of all sockets that could be the server's own.
     fn candidate_inodes(&self) -> impl Iterator<Item = u32> {
         let listeners = self.listeners.iter().map(|(_, inode)| *inode);
@@ -160,14 +160,14 @@ impl fmt::Display for PeerAddress {
 }
 
 /// A connection that could be the server's own.
-struct ServerPeerConnection {
+struct CandidateConnection {
     inode: u32,
     peer: PeerAddress,
     /// The traffic of the connection; `None` over unix sockets.
     traffic: Option<PeerTraffic>,
     /// The traffic of the connection since the connection was opened, if the kernel reports the
     /// traffic.
-    carried: Option<LifetimeTraffic>,
+    lifetime_traffic: Option<LifetimeTraffic>,
 }
 
 /// The state of the connections to a peer.
@@ -177,22 +177,22 @@ struct PeerTraffic {
     waiting: u64,
     /// The number of connections on which a response probably still arrives: data came recently,
     /// and the server sent nothing since.
-    coming: u64,
+    responses_arriving: u64,
     /// The number of bytes from the peer that the server has not read.
     unread: u64,
     /// The number of bytes that the server has written and the peer has not acknowledged.
     unsent: u64,
     /// The number of bytes that a peer on this machine has written and the server has not received.
-    on_the_way: u64,
+    bytes_in_transit: u64,
 }
 
 impl PeerTraffic {
     fn add(&mut self, other: &PeerTraffic) {
         self.waiting += other.waiting;
-        self.coming += other.coming;
+        self.responses_arriving += other.responses_arriving;
         self.unread += other.unread;
         self.unsent += other.unsent;
-        self.on_the_way += other.on_the_way;
+        self.bytes_in_transit += other.bytes_in_transit;
     }
 }
 
@@ -205,18 +205,18 @@ struct OpenFileSearch {
 }
 
 impl PeerProbe {
-    pub fn new(tables: Tables, asked: DependencyAddresses) -> PeerProbe {
+    pub fn new(tables: SharedFileTables, asked: DependencyAddresses) -> PeerProbe {
         PeerProbe {
             tables,
-            asked,
-            look: ExpensiveReading::new(1_000_000_000),
+            dependency_addresses: asked,
+            look: ReadingSchedule::new(1_000_000_000),
             elsewhere: Vec::new(),
-            foreign_schedule: ExpensiveReading::new(10_000_000_000),
+            foreign_schedule: ReadingSchedule::new(10_000_000_000),
             owners: BTreeMap::new(),
-            seen: None,
+            snapshot: None,
             search: None,
             known: BTreeSet::new(),
-            carried: BTreeMap::new(),
+            lifetime_traffic: BTreeMap::new(),
             traffic_by_peer: BTreeMap::new(),
         }
     }
@@ -227,16 +227,16 @@ impl PeerProbe {
         if self.tables.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
             return;
         }
-        if self.seen.is_none() {
+        if self.snapshot.is_none() {
             let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let PeerProbe { look, elsewhere, .. } = self;
             let found =
-                look.read(sink, || match tables.iter().all(|(pid, table)| is_file_table_denied(*pid, *table)) {
+                look.read_if_due(sink, || match tables.iter().all(|(pid, table)| is_file_table_denied(*pid, *table)) {
                     true => None,
                     false => Some(snapshot_candidate_connections(asker, elsewhere, port)),
                 });
             let seen = match found {
-                Some(Some(Ok(seen))) => ServerPeerConnections { at_ns: now_ns, ..seen },
+                Some(Some(Ok(seen))) => ConnectionSnapshot { at_ns: now_ns, ..seen },
                 Some(None) => {
                     sink.report_unobserved_part(CONNECTIONS_DENIED_TEXT);
                     return;
@@ -248,7 +248,7 @@ impl PeerProbe {
             if !seen.outside.is_empty()
                 && let Some((pid, _)) = tables.first()
             {
-                let found = self.foreign_schedule.read(sink, || {
+                let found = self.foreign_schedule.read_if_due(sink, || {
                     let mut askers: Vec<SocketDiagnostics> = pids_in_other_networks(*pid)
                         .into_iter()
                         .filter_map(|pid| SocketDiagnostics::open_namespace_of_process(pid).ok())
@@ -265,7 +265,7 @@ impl PeerProbe {
             for owner in self.owners.values_mut().filter(|owner| **owner == SocketOwner::NotFound) {
                 *owner = SocketOwner::Other;
             }
-            self.seen = Some(seen);
+            self.snapshot = Some(seen);
             if unknown {
                 self.search = Some(OpenFileSearch { since_ns: now_ns, left: tables, folder: None, denied: false });
             }
@@ -277,13 +277,13 @@ impl PeerProbe {
             }
             // A search that has waited long continues even without budget, because a server that
             // always uses up the budget would prevent the search for ever.
-            SampleExtent::Least if now_ns.saturating_sub(since_ns) >= SEARCH_WAIT_NS => {
+            SampleExtent::Least if now_ns.saturating_sub(since_ns) >= SEARCH_BUDGET_WAIT_NS_MAX => {
                 self.continue_file_search(now_ns, FILES_PER_SAMPLE_MIN, sink);
             }
             SampleExtent::Least | SampleExtent::Edge => {}
         }
         if self.search.is_none()
-            && let Some(seen) = self.seen.take()
+            && let Some(seen) = self.snapshot.take()
         {
             self.report_peer_readings(&seen, sink);
         }
@@ -291,7 +291,7 @@ impl PeerProbe {
 
     /// Searches the next `files` open files for sockets of the snapshot.
     fn continue_file_search(&mut self, now_ns: u64, files: u64, sink: &mut Sink) {
-        let (Some(search), Some(seen)) = (&mut self.search, &self.seen) else { return };
+        let (Some(search), Some(seen)) = (&mut self.search, &self.snapshot) else { return };
         for _ in 0..files {
             let Some(inode) = search.next() else {
                 for inode in seen.candidate_inodes() {
@@ -324,7 +324,7 @@ impl PeerProbe {
     /// Returns the server's connections in a snapshot. A connection that is closed after each
     /// request is gone before the search finds its owner. A connection with an unknown owner counts
     /// as the server's if only the server is known to send requests to the connection's peer.
-    fn server_connections<'a>(&self, seen: &'a ServerPeerConnections) -> Vec<&'a ServerPeerConnection> {
+    fn server_connections<'a>(&self, seen: &'a ConnectionSnapshot) -> Vec<&'a CandidateConnection> {
         let of =
             |owner: SocketOwner| seen.connections.iter().filter(move |it| self.owners.get(&it.inode) == Some(&owner));
         let others: BTreeSet<&PeerAddress> = of(SocketOwner::Other).map(|connection| &connection.peer).collect();
@@ -334,7 +334,7 @@ impl PeerProbe {
         of(SocketOwner::Server).chain(short).collect()
     }
 
-    fn report_peer_readings(&mut self, seen: &ServerPeerConnections, sink: &mut Sink) {
+    fn report_peer_readings(&mut self, seen: &ConnectionSnapshot, sink: &mut Sink) {
         // For each peer, `found` has the number of connections to the peer, and the sum of the
         // connections' traffic.
         let mut found: BTreeMap<&PeerAddress, (u64, Option<PeerTraffic>)> = BTreeMap::new();
@@ -345,17 +345,17 @@ impl PeerProbe {
             if let Some(more) = &connection.traffic {
                 traffic.get_or_insert_default().add(more);
             }
-            if let Some(carried) = connection.carried {
+            if let Some(carried) = connection.lifetime_traffic {
                 // A connection that the last snapshot does not contain is new, so all of its
                 // traffic belongs to the time since that snapshot.
-                let before = self.carried.get(&connection.inode).copied().unwrap_or_default();
+                let before = self.lifetime_traffic.get(&connection.inode).copied().unwrap_or_default();
                 now.insert(connection.inode, carried);
                 let (segments, bytes) = self.traffic_by_peer.entry(connection.peer.clone()).or_default();
                 *segments += u64::from(carried.segments_sent.wrapping_sub(before.segments_sent));
                 *bytes += carried.bytes_received.saturating_sub(before.bytes_received);
             }
         }
-        self.carried = now;
+        self.lifetime_traffic = now;
         let mut most: Vec<(&PeerAddress, u64)> = found.iter().map(|(peer, (count, _))| (*peer, *count)).collect();
         most.sort_by_key(|(peer, count)| (std::cmp::Reverse(*count), *peer));
         for (peer, _) in most {
@@ -364,7 +364,7 @@ impl PeerProbe {
                 if let PeerAddress::Address(address) = peer
                     && seen.queued.contains_key(peer)
                 {
-                    self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(*address);
+                    self.dependency_addresses.lock().unwrap_or_else(PoisonError::into_inner).insert(*address);
                 }
             }
         }
@@ -384,10 +384,10 @@ impl PeerProbe {
             }
             if let Some(traffic) = traffic {
                 tell("waiting", "", traffic.waiting);
-                tell("coming", "", traffic.coming);
+                tell("coming", "", traffic.responses_arriving);
                 tell("unread", "bytes", traffic.unread);
                 tell("unsent", "bytes", traffic.unsent);
-                tell("on_the_way", "bytes", traffic.on_the_way);
+                tell("on_the_way", "bytes", traffic.bytes_in_transit);
             }
             if let Some((segments, bytes)) = self.traffic_by_peer.get(peer) {
                 sink.counter_at(&format!("peer.{peer}.segments_sent"), "", seen.at_ns, *segments as f64);
@@ -420,7 +420,7 @@ fn snapshot_candidate_connections(
     asker: &mut SocketDiagnostics,
     elsewhere: &mut [SocketDiagnostics],
     port: u16,
-) -> std::io::Result<ServerPeerConnections> {
+) -> std::io::Result<ConnectionSnapshot> {
     // A connection that the server accepted on another of its ports, such as for metrics, does not
     // lead to a dependency.
     let mut listeners = Vec::new();
@@ -451,23 +451,27 @@ fn snapshot_candidate_connections(
             } else if socket.inode != 0 {
                 let traffic = PeerTraffic {
                     waiting: u64::from(socket.awaits_answer.unwrap_or(false)),
-                    coming: u64::from(socket.ms_since_data.is_some_and(|ms| ms < RECENT_DATA_MS)),
+                    responses_arriving: u64::from(socket.ms_since_data.is_some_and(|ms| ms < RECENT_DATA_MS)),
                     unread: u64::from(socket.receive_queue),
                     unsent: u64::from(socket.send_queue),
-                    on_the_way: 0,
+                    bytes_in_transit: 0,
                 };
                 let carried = socket.segments_sent.zip(socket.bytes_received);
                 let carried =
                     carried.map(|(segments_sent, bytes_received)| LifetimeTraffic { segments_sent, bytes_received });
                 let (inode, peer) = (socket.inode, PeerAddress::Address(socket.remote));
-                found.push((socket.local, ServerPeerConnection { inode, peer, traffic: Some(traffic), carried }));
+                found.push((
+                    socket.local,
+                    CandidateConnection { inode, peer, traffic: Some(traffic), lifetime_traffic: carried },
+                ));
             }
         },
     )?;
     let (mut queued, mut led_away) = (BTreeMap::new(), OutsidePeers::default());
     for (local, connection) in &mut found {
         if let (PeerAddress::Address(peer), Some(traffic)) = (&connection.peer, &mut connection.traffic) {
-            traffic.on_the_way = taken.get(&(ipv4_if_mapped(*peer), ipv4_if_mapped(*local))).copied().unwrap_or(0);
+            traffic.bytes_in_transit =
+                taken.get(&(ipv4_if_mapped(*peer), ipv4_if_mapped(*local))).copied().unwrap_or(0);
             match queues.queue_length(*local, *peer) {
                 Some(count) => {
                     queued.insert(connection.peer.clone(), count);
@@ -496,16 +500,16 @@ fn snapshot_candidate_connections(
         foreign_accept_queues.extend(far.queued);
         for (local, connection) in &mut found {
             if let (PeerAddress::Address(peer), Some(traffic)) = (&connection.peer, &mut connection.traffic) {
-                traffic.on_the_way +=
+                traffic.bytes_in_transit +=
                     far.unsent.get(&(ipv4_if_mapped(*peer), ipv4_if_mapped(*local))).copied().unwrap_or(0);
             }
         }
     }
     led_away.ends.retain(|(_, peer)| !foreign_accept_queues.contains_key(peer));
-    let mut connections: Vec<ServerPeerConnection> = found.into_iter().map(|(_, connection)| connection).collect();
+    let mut connections: Vec<CandidateConnection> = found.into_iter().map(|(_, connection)| connection).collect();
     connections.extend(links.into_iter().map(|link| {
         let peer = PeerAddress::Unix(link.name());
-        ServerPeerConnection { inode: link.opener, peer, traffic: None, carried: None }
+        CandidateConnection { inode: link.opener, peer, traffic: None, lifetime_traffic: None }
     }));
     for listener in listening {
         if let Some(count) = listener.receive_queue {
@@ -516,7 +520,7 @@ fn snapshot_candidate_connections(
     for ((local, _), bytes) in taken {
         *unsent.entry(local.port()).or_default() += bytes;
     }
-    Ok(ServerPeerConnections {
+    Ok(ConnectionSnapshot {
         at_ns: 0,
         connections,
         listeners,
@@ -655,7 +659,7 @@ mod tests {
         let address = store.local_addr().expect("bound");
         let _link = std::net::TcpStream::connect(address).expect("connected");
         let me = std::process::id();
-        let tables = Tables::default();
+        let tables = SharedFileTables::default();
         tables.lock().expect("no panic").push((me, me));
         let mut peers = PeerProbe::new(tables, DependencyAddresses::default());
         let mut asker = SocketDiagnostics::open().expect("netlink");
@@ -678,12 +682,16 @@ mod tests {
         use SocketOwner::{NotFound, Other, Server};
         let leads = |peer: u16| PeerAddress::Address(SocketAddr::from(([127, 0, 0, 1], peer)));
         let check = |known: &[u16], sockets: &[(u32, u16, SocketOwner)], expect: &[u32]| {
-            let mut peers = PeerProbe::new(Tables::default(), DependencyAddresses::default());
+            let mut peers = PeerProbe::new(SharedFileTables::default(), DependencyAddresses::default());
             peers.known = known.iter().map(|peer| leads(*peer)).collect();
             peers.owners = sockets.iter().map(|(inode, _, owner)| (*inode, *owner)).collect();
-            let connection =
-                |inode: u32, peer: u16| ServerPeerConnection { inode, peer: leads(peer), traffic: None, carried: None };
-            let seen = ServerPeerConnections {
+            let connection = |inode: u32, peer: u16| CandidateConnection {
+                inode,
+                peer: leads(peer),
+                traffic: None,
+                lifetime_traffic: None,
+            };
+            let seen = ConnectionSnapshot {
                 at_ns: 0,
                 connections: sockets.iter().map(|(inode, peer, _)| connection(*inode, *peer)).collect(),
                 listeners: Vec::new(),

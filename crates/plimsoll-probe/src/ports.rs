@@ -7,7 +7,7 @@
 //! free port (the engine counts them).
 
 use super::optional_file::OptionalFile;
-use super::sink::{ExpensiveReading, Sink};
+use super::sink::{ReadingSchedule, Sink};
 use plimsoll_sys::probe::host::parse_time_wait;
 use plimsoll_sys::probe::listener::pids_in_other_networks;
 use plimsoll_sys::probe::sockets::{IpVersion, SocketDiagnostics, SocketFilter, SocketRow, states};
@@ -74,7 +74,7 @@ pub struct TimeWaitProbe {
     /// follow.
     networks: Vec<PortsOfNetwork>,
     targets: Vec<SocketAddr>,
-    look: ExpensiveReading,
+    look: ReadingSchedule,
 }
 
 struct PortsOfNetwork {
@@ -88,7 +88,7 @@ impl TimeWaitProbe {
     pub fn new(sockstat: OptionalFile, server: Option<u32>, targets: &[SocketAddr]) -> TimeWaitProbe {
         let own = PortsOfNetwork {
             sockstat,
-            asker: server.map_or_else(SocketDiagnostics::open, SocketDiagnostics::open_process_namespace).ok(),
+            asker: server.map_or_else(SocketDiagnostics::open, SocketDiagnostics::open_process_or_own_namespace).ok(),
         };
         let others = server.map(pids_in_other_networks).unwrap_or_default().into_iter().map(|pid| PortsOfNetwork {
             sockstat: OptionalFile::open(&format!("/proc/{pid}/net/sockstat")),
@@ -97,7 +97,7 @@ impl TimeWaitProbe {
         TimeWaitProbe {
             networks: [own].into_iter().chain(others).collect(),
             targets: targets.to_vec(),
-            look: ExpensiveReading::new(1_000_000_000),
+            look: ReadingSchedule::new(1_000_000_000),
         }
     }
 
@@ -115,7 +115,7 @@ impl TimeWaitProbe {
             return;
         }
         let TimeWaitProbe { networks, targets, look } = self;
-        let asked = look.read(sink, || {
+        let asked = look.read_if_due(sink, || {
             let many = networks.iter_mut().zip(&counts).enumerate();
             let many = many.filter(|(_, (_, count))| count.is_some_and(|count| count > UNCOUNTED_CONNECTIONS_MAX));
             let of_one = |(number, (network, _)): (usize, (&mut PortsOfNetwork, _))| {

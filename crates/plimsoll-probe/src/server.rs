@@ -4,8 +4,8 @@
 use super::downstream::{DependencyAddresses, DownstreamProbe};
 use super::finder::{FoundServer, ServerFinder};
 use super::probe::{LiveServerCpu, Probe};
-use super::sink::{ExpensiveReading, SampleExtent, Sink};
-use super::threads::{BUSY_SHARE, ThreadReadSchedule, Threads, scale_to_all_threads};
+use super::sink::{ReadingSchedule, SampleExtent, Sink};
+use super::threads::{BUSY_CORE_SHARE_MIN, ThreadReadSchedule, Threads, scale_to_all_threads};
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::process::{
@@ -98,16 +98,16 @@ struct ProcessSums {
 
 /// The file tables of the server's processes, for other probes: a process id and the id of a thread
 /// for each table.
-pub type Tables = Arc<Mutex<Vec<(u32, u32)>>>;
+pub type SharedFileTables = Arc<Mutex<Vec<(u32, u32)>>>;
 
 pub struct ServerProbe {
     finder: ServerFinder,
     live: LiveServerCpu,
-    tables: Tables,
+    tables: SharedFileTables,
     /// The parent process id of every process on this machine.
     parents: BTreeMap<u32, u32>,
     /// Process ids of descendants that are separate servers.
-    others: BTreeSet<u32>,
+    separate_servers: BTreeSet<u32>,
     /// The port of the measured server; `None` if the target is on another machine.
     port: Option<u16>,
     turns: ThreadReadSchedule,
@@ -125,9 +125,9 @@ pub struct ServerProbe {
     own_start_ticks: u64,
     shown: BTreeSet<(u32, u32)>,
     recent: VecDeque<(u64, u64)>,
-    rescan: ExpensiveReading,
-    seek: ExpensiveReading,
-    files: ExpensiveReading,
+    rescan: ReadingSchedule,
+    seek: ReadingSchedule,
+    files: ReadingSchedule,
     /// The dependencies of the server; `None` if the target is on another machine.
     downstream: Option<DownstreamProbe>,
     before_ns: u64,
@@ -226,9 +226,9 @@ impl ServerProbe {
         let mut server = ServerProbe {
             finder,
             live,
-            tables: Tables::default(),
+            tables: SharedFileTables::default(),
             parents: BTreeMap::new(),
-            others: BTreeSet::new(),
+            separate_servers: BTreeSet::new(),
             port,
             turns: ThreadReadSchedule::default(),
             stats_turn: 0,
@@ -241,10 +241,10 @@ impl ServerProbe {
             own_start_ticks,
             shown: BTreeSet::new(),
             recent: VecDeque::new(),
-            rescan: ExpensiveReading::new(1_000_000_000),
+            rescan: ReadingSchedule::new(1_000_000_000),
             // A server that ended may restart at once, so the search for its successor runs often.
-            seek: ExpensiveReading::with_core_divisor(100_000_000, 100),
-            files: ExpensiveReading::new(200_000_000),
+            seek: ReadingSchedule::with_core_divisor(100_000_000, 100),
+            files: ReadingSchedule::new(200_000_000),
             downstream: port.map(DownstreamProbe::new),
             before_ns: 0,
             buffer,
@@ -256,7 +256,7 @@ impl ServerProbe {
             }
             Err(reason) => {
                 server.lost = Some(reason);
-                server.seek = ExpensiveReading::new(1_000_000_000);
+                server.seek = ReadingSchedule::new(1_000_000_000);
             }
         }
         server
@@ -267,7 +267,7 @@ impl ServerProbe {
         &self.roots
     }
 
-    pub fn shared_file_tables(&self) -> Tables {
+    pub fn shared_file_tables(&self) -> SharedFileTables {
         Arc::clone(&self.tables)
     }
 
@@ -305,9 +305,10 @@ impl ServerProbe {
     /// Returns the server's topmost processes and their descendants, except separate servers and
     /// their descendants.
     fn find_server_pids(&mut self, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
-        self.others.retain(|pid| parents.contains_key(pid));
+        self.separate_servers.retain(|pid| parents.contains_key(pid));
         loop {
-            let apart = parents.iter().filter(|(pid, _)| !self.others.contains(pid)).map(|(pid, of)| (*pid, *of));
+            let apart =
+                parents.iter().filter(|(pid, _)| !self.separate_servers.contains(pid)).map(|(pid, of)| (*pid, *of));
             let family = listener::processes_with_descendants(&self.roots, std::process::id(), &apart.collect());
             let is_known = |pid: &u32| self.roots.contains(pid) || self.members.iter().any(|member| member.pid == *pid);
             let unknown: Vec<u32> = family.iter().copied().filter(|pid| !is_known(pid)).collect();
@@ -318,7 +319,7 @@ impl ServerProbe {
             if found.is_empty() {
                 return family;
             }
-            self.others.extend(found);
+            self.separate_servers.extend(found);
         }
     }
 
@@ -340,7 +341,7 @@ impl ServerProbe {
     /// found.
     fn find_successor_server(&mut self, sink: &mut Sink) -> bool {
         let finder = &self.finder;
-        match self.seek.read(sink, || finder.find_successor()) {
+        match self.seek.read_if_due(sink, || finder.find_successor()) {
             Some(Ok(found)) => {
                 self.switch_to_new_server(found, sink);
                 true
@@ -424,7 +425,7 @@ impl ServerProbe {
                 let key = (member.pid, thread.tid);
                 let shown = self.shown.contains(&key);
                 let full = self.shown.len() >= THREADS_SHOWN_MAX;
-                if !shown && (full || share < BUSY_SHARE || thread.read_before_ns == 0) {
+                if !shown && (full || share < BUSY_CORE_SHARE_MIN || thread.read_before_ns == 0) {
                     continue;
                 }
                 // CPU times that an earlier sample has already read and reported are skipped.
@@ -499,7 +500,7 @@ impl ServerProbe {
         let members = &self.members;
         // If the server has several file tables, the table with the largest share of used files is
         // reported.
-        let read = self.files.read(sink, || {
+        let read = self.files.read_if_due(sink, || {
             let mut fullest: Option<(u64, u64)> = None;
             let mut denied = false;
             for (member, table) in members.iter().flat_map(|member| member.tables.iter().map(move |t| (member, *t))) {
@@ -546,13 +547,13 @@ impl Probe for ServerProbe {
                 return;
             }
         } else {
-            let mut rescan = std::mem::replace(&mut self.rescan, ExpensiveReading::new(0));
+            let mut rescan = std::mem::replace(&mut self.rescan, ReadingSchedule::new(0));
             if sink.extent() == SampleExtent::Edge {
                 // Find children that started since the last reading, so that their work does not
                 // count as interference.
                 rescan.make_due_now();
             }
-            rescan.read(sink, || self.update_members(true));
+            rescan.read_if_due(sink, || self.update_members(true));
             self.rescan = rescan;
         }
         let at_ns = monotonic_ns();

@@ -7,7 +7,7 @@ use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 
 /// The readings since the last [`Sink::take`].
 pub struct Sink {
-    seen: Probes,
+    readings: Probes,
     /// The start of the current sample, ns.
     now_ns: u64,
     /// The start of the previous sample, ns.
@@ -15,7 +15,7 @@ pub struct Sink {
     /// The measured server. Each result of [`Sink::take`] contains the server and the list of
     /// unobserved parts.
     server: Option<WatchedServer>,
-    unseen: Option<String>,
+    unmeasured_reason: Option<String>,
     sampling_refused: Option<String>,
     budget: CpuBudget,
     /// CPU time of the thread at the start of the current sample, ns.
@@ -65,7 +65,19 @@ impl Sink {
         let (budget, extent) = (CpuBudget::new(now_ns, thread_cpu_ns(), effort), SampleExtent::Usual);
         let (server, unseen, sampling_refused) = (None, None, None);
         let (before_ns, began_cpu_ns, round) = (now_ns, thread_cpu_ns(), 0);
-        Sink { seen, now_ns, before_ns, server, unseen, sampling_refused, budget, began_cpu_ns, round, extent, effort }
+        Sink {
+            readings: seen,
+            now_ns,
+            before_ns,
+            server,
+            unmeasured_reason: unseen,
+            sampling_refused,
+            budget,
+            began_cpu_ns,
+            round,
+            extent,
+            effort,
+        }
     }
 
     /// Begins a sample. `edge` says whether the sample is at the start or end of a load.
@@ -114,14 +126,14 @@ impl Sink {
 
     fn find_or_add_series(&mut self, name: &str, kind: SeriesKind, unit: &str) -> &mut Series {
         // Look the series up first, so that the series name is copied only for a new series.
-        if !self.seen.series.contains_key(name) {
+        if !self.readings.series.contains_key(name) {
             debug_assert!(
                 is_in_table(name, kind, unit),
                 "the series {name} ({kind:?}, unit '{unit}') is not in the table of series"
             );
-            self.seen.series.insert(name.to_owned(), Series::new(kind, unit));
+            self.readings.series.insert(name.to_owned(), Series::new(kind, unit));
         }
-        self.seen.series.get_mut(name).unwrap_or_else(|| unreachable!("put in above"))
+        self.readings.series.get_mut(name).unwrap_or_else(|| unreachable!("put in above"))
     }
 
     fn push(&mut self, name: &str, kind: SeriesKind, unit: &str, at_ns: u64, value: f64) {
@@ -157,28 +169,28 @@ impl Sink {
     /// Reports that a server process was found and is measured from now on.
     pub fn report_found_server(&mut self, pid: u32, name: &str, found_by: &str) {
         // The previous server stays in the record of the run.
-        self.seen.servers.extend(self.server.take());
+        self.readings.servers.extend(self.server.take());
         let (name, found_by) = (name.to_owned(), found_by.to_owned());
         self.server = Some(WatchedServer { from_ns: self.now_ns as i64, pid, name, found_by });
     }
 
     /// Sets the reason why no server process is measured; `None` if a process is measured.
     pub fn set_unmeasured_reason(&mut self, reason: Option<&str>) {
-        if self.unseen.as_deref() != reason {
-            self.unseen = reason.map(str::to_owned);
+        if self.unmeasured_reason.as_deref() != reason {
+            self.unmeasured_reason = reason.map(str::to_owned);
         }
     }
 
     /// Reports a part of the target that cannot be observed, and the reason.
     pub fn report_unobserved_part(&mut self, reason: &str) {
-        if !self.seen.missing.iter().any(|known| known == reason) {
-            self.seen.missing.push(reason.to_owned());
+        if !self.readings.missing.iter().any(|known| known == reason) {
+            self.readings.missing.push(reason.to_owned());
         }
     }
 
     /// Adds the stack samples of one interval, which show the functions that use CPU time.
     pub fn add_stack_samples(&mut self, stretch: SampleInterval) {
-        self.seen.sampled.stretches.push(stretch);
+        self.readings.sampled.stretches.push(stretch);
     }
 
     /// Reports why no functions are sampled from now on.
@@ -189,7 +201,7 @@ impl Sink {
     /// Adds a gap to every series whose name begins with `beginning`.
     pub fn add_gaps_to_series(&mut self, beginning: &str, reason: &str) {
         let gap = Gap { from_ns: self.before_ns as i64, to_ns: self.now_ns as i64, reason: reason.to_owned() };
-        let series = self.seen.series.iter_mut().filter(|(name, _)| name.starts_with(beginning));
+        let series = self.readings.series.iter_mut().filter(|(name, _)| name.starts_with(beginning));
         series.for_each(|(_, series)| series.push_gap(gap.clone()));
     }
 
@@ -197,11 +209,11 @@ impl Sink {
     /// can report a gap in a series without new readings.
     pub fn take(&mut self) -> Probes {
         let empty = |(name, series): (&String, &Series)| (name.clone(), Series::new(series.kind, &series.unit));
-        let next = Probes { series: self.seen.series.iter().map(empty).collect(), ..Probes::default() };
-        let mut seen = std::mem::replace(&mut self.seen, next);
+        let next = Probes { series: self.readings.series.iter().map(empty).collect(), ..Probes::default() };
+        let mut seen = std::mem::replace(&mut self.readings, next);
         seen.series.retain(|_, series| !series.samples.is_empty() || !series.gaps.is_empty());
         seen.servers.extend(self.server.clone());
-        seen.missing.extend(self.unseen.clone());
+        seen.missing.extend(self.unmeasured_reason.clone());
         seen.sampled.refused.clone_from(&self.sampling_refused);
         seen.missing.sort_unstable();
         seen
@@ -262,11 +274,11 @@ impl CpuBudget {
 /// the common budget. A slow reading does not run at the start or end of a load. If the budget
 /// stays used up, the reading runs anyway at half the frequency, because a busy server must not
 /// prevent the reading for ever.
-pub struct ExpensiveReading {
+pub struct ReadingSchedule {
     period_ns: u64,
     /// At the lowest effort (`ProbeEffort::Little`), the reading uses at most the time of one core
     /// divided by this number.
-    part: u64,
+    core_divisor: u64,
     due_ns: u64,
     /// The time since which the reading has waited for budget, ns; `None` if the reading does not
     /// wait.
@@ -280,16 +292,16 @@ const LOAD_EDGE_COST_NS_MAX: u64 = 500_000;
 /// The shortest wait for budget before the reading runs anyway, ns.
 const BUDGET_WAIT_NS_MIN: u64 = 1_000_000_000;
 
-impl ExpensiveReading {
+impl ReadingSchedule {
     /// Creates a schedule: at most one run in `period_ns`, and at most a two-thousandth of a core.
-    pub fn new(period_ns: u64) -> ExpensiveReading {
-        ExpensiveReading::with_core_divisor(period_ns, 2000)
+    pub fn new(period_ns: u64) -> ReadingSchedule {
+        ReadingSchedule::with_core_divisor(period_ns, 2000)
     }
 
     /// Creates a schedule: at most one run in `period_ns`, and at most the time of one core divided
     /// by `part`.
-    pub fn with_core_divisor(period_ns: u64, part: u64) -> ExpensiveReading {
-        ExpensiveReading { period_ns, part, due_ns: 0, waits_since_ns: None, cost_ns: 0 }
+    pub fn with_core_divisor(period_ns: u64, core_divisor: u64) -> ReadingSchedule {
+        ReadingSchedule { period_ns, core_divisor, due_ns: 0, waits_since_ns: None, cost_ns: 0 }
     }
 
     /// Makes the reading due now.
@@ -298,7 +310,7 @@ impl ExpensiveReading {
     }
 
     /// Runs `read` if the reading is due, and returns the result of `read`.
-    pub fn read<T>(&mut self, sink: &Sink, read: impl FnOnce() -> T) -> Option<T> {
+    pub fn read_if_due<T>(&mut self, sink: &Sink, read: impl FnOnce() -> T) -> Option<T> {
         let now_ns = monotonic_ns();
         if now_ns < self.due_ns {
             return None;
@@ -326,6 +338,6 @@ impl ExpensiveReading {
 
     /// Returns the time from one run to the next, ns.
     fn pause_ns(&self, effort: ProbeEffort) -> u64 {
-        self.period_ns.max(self.cost_ns * self.part / effort.cpu_budget_factor())
+        self.period_ns.max(self.cost_ns * self.core_divisor / effort.cpu_budget_factor())
     }
 }

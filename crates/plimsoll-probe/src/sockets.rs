@@ -5,8 +5,8 @@ use super::downstream::DependencyAddresses;
 use super::own_ports;
 use super::peers::PeerProbe;
 use super::probe::Probe;
-use super::server::Tables;
-use super::sink::{ExpensiveReading, Sink};
+use super::server::SharedFileTables;
+use super::sink::{ReadingSchedule, Sink};
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::sockets::{IpVersion, SendLimitTimes, SocketDiagnostics, SocketFilter, SocketRow, states};
@@ -21,13 +21,13 @@ pub struct SocketProbe {
     /// the server's ports are unknown.
     ports: Vec<u16>,
     /// Whether the server's ports differ from the target's port.
-    others: bool,
+    ports_differ: bool,
     asker: Result<SocketDiagnostics, String>,
     /// The listening sockets that were found.
     listeners: Vec<SocketRow>,
-    listeners_schedule: ExpensiveReading,
-    queues_schedule: ExpensiveReading,
-    accepted_schedule: ExpensiveReading,
+    listeners_schedule: ReadingSchedule,
+    queues_schedule: ReadingSchedule,
+    accepted_schedule: ReadingSchedule,
     /// The times in which sending was limited on each accepted connection since the connection was
     /// opened, as of the last reading. The key is the inode of the connection.
     sending: HashMap<u32, SendLimitTimes>,
@@ -38,8 +38,8 @@ pub struct SocketProbe {
 impl SocketProbe {
     /// Creates the probe of the server whose topmost process is `root`, if known. The load reaches
     /// the server at the port `target`.
-    pub fn new(target: u16, root: Option<u32>, tables: Tables, asked: DependencyAddresses) -> SocketProbe {
-        let asker = root.map_or_else(SocketDiagnostics::open, SocketDiagnostics::open_process_namespace);
+    pub fn new(target: u16, root: Option<u32>, tables: SharedFileTables, asked: DependencyAddresses) -> SocketProbe {
+        let asker = root.map_or_else(SocketDiagnostics::open, SocketDiagnostics::open_process_or_own_namespace);
         let mut asker = asker.map_err(|error| format!("netlink: {}", system_text(&error)));
         let (ports, others) = match &mut asker {
             Ok(asker) => own_ports::server_listening_ports(asker, &tables, target),
@@ -48,14 +48,14 @@ impl SocketProbe {
         SocketProbe {
             target,
             ports,
-            others,
+            ports_differ: others,
             asker,
             listeners: Vec::new(),
-            listeners_schedule: ExpensiveReading::new(5_000_000_000),
+            listeners_schedule: ReadingSchedule::new(5_000_000_000),
             // Queues are read at every sample, unless the readings cost more than a 700th of a
             // core, as with many listeners.
-            queues_schedule: ExpensiveReading::with_core_divisor(0, 700),
-            accepted_schedule: ExpensiveReading::new(1_000_000_000),
+            queues_schedule: ReadingSchedule::with_core_divisor(0, 700),
+            accepted_schedule: ReadingSchedule::new(1_000_000_000),
             sending: HashMap::new(),
             looked_ns: 0,
             peers: PeerProbe::new(tables, asked),
@@ -86,8 +86,16 @@ impl SocketProbe {
     }
 
     fn report_accepted_connections(&mut self, sink: &mut Sink) {
-        let SocketProbe { asker: Ok(asker), accepted_schedule, ports, listeners, sending, looked_ns, others, .. } =
-            self
+        let SocketProbe {
+            asker: Ok(asker),
+            accepted_schedule,
+            ports,
+            listeners,
+            sending,
+            looked_ns,
+            ports_differ: others,
+            ..
+        } = self
         else {
             return;
         };
@@ -105,7 +113,7 @@ impl SocketProbe {
             let reason = "the server's listening socket is not known";
             return sink.add_gap("accepted.connections", SeriesKind::Gauge, "", reason);
         }
-        let asked = accepted_schedule.read(sink, || {
+        let asked = accepted_schedule.read_if_due(sink, || {
             ports.iter().try_for_each(|port| {
                 asker.for_each_socket(
                     &versions,
@@ -160,8 +168,8 @@ fn read_listeners_if_due(
     asker: &mut SocketDiagnostics,
     ports: &[u16],
     listeners: &mut Vec<SocketRow>,
-    listeners_schedule: &mut ExpensiveReading,
-    queues_schedule: &mut ExpensiveReading,
+    listeners_schedule: &mut ReadingSchedule,
+    queues_schedule: &mut ReadingSchedule,
     sink: &Sink,
 ) -> Option<io::Result<()>> {
     let list = |asker: &mut SocketDiagnostics, listeners: &mut Vec<SocketRow>, versions: &[IpVersion]| {
@@ -175,7 +183,7 @@ fn read_listeners_if_due(
         *listeners = found;
         Ok(())
     };
-    let listed = listeners_schedule.read(sink, || list(asker, listeners, IpVersion::BOTH));
+    let listed = listeners_schedule.read_if_due(sink, || list(asker, listeners, IpVersion::BOTH));
     match (listed, &listeners[..]) {
         (Some(done), _) => Some(done),
         (None, [only]) => match asker.listener_at(only.local) {
@@ -193,9 +201,9 @@ fn read_listeners_if_due(
             let version = first.version;
             let one = listeners.iter().all(|socket| socket.version == version);
             let versions = if one { vec![version] } else { IpVersion::BOTH.to_vec() };
-            queues_schedule.read(sink, || list(asker, listeners, &versions))
+            queues_schedule.read_if_due(sink, || list(asker, listeners, &versions))
         }
-        (None, []) => queues_schedule.read(sink, || list(asker, listeners, IpVersion::BOTH)),
+        (None, []) => queues_schedule.read_if_due(sink, || list(asker, listeners, IpVersion::BOTH)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tests of a whole measurement, in which the probes measure the test's own process.
 
-use super::sink::{CpuBudget, ExpensiveReading, ProbeEffort, SampleExtent, Sink};
+use super::sink::{CpuBudget, ProbeEffort, ReadingSchedule, SampleExtent, Sink};
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 
@@ -38,14 +38,14 @@ fn a_sink_reports_gaps_of_known_series() {
 fn expensive_readings_run_rarely() {
     let mut sink = Sink::new(monotonic_ns(), ProbeEffort::Little);
     sink.begin_sample(monotonic_ns(), false);
-    let mut seldom = ExpensiveReading::new(0);
+    let mut seldom = ReadingSchedule::new(0);
     let spin = || std::hint::black_box((0..200_000u64).fold(0, |sum, n| std::hint::black_box(sum ^ n)));
-    assert!(seldom.read(&sink, spin).is_some());
+    assert!(seldom.read_if_due(&sink, spin).is_some());
     // The reading took at least 50 us and may use a 2000th of a core, so at least 100 ms pass
     // before the next run.
-    assert!(seldom.read(&sink, spin).is_none());
-    let mut cheap = ExpensiveReading::new(0);
-    assert!(cheap.read(&sink, || ()).is_some());
+    assert!(seldom.read_if_due(&sink, spin).is_none());
+    let mut cheap = ReadingSchedule::new(0);
+    assert!(cheap.read_if_due(&sink, || ()).is_some());
 }
 
 #[test]
@@ -96,11 +96,11 @@ fn delayed_readings_run_without_budget() {
     let mut sink = Sink::new(monotonic_ns(), ProbeEffort::Little);
     let start_ns = thread_cpu_ns();
     while thread_cpu_ns() < start_ns + 60_000_000 {}
-    let (mut seldom, begun_ns, mut read_ms) = (ExpensiveReading::new(0), monotonic_ns(), Vec::new());
+    let (mut seldom, begun_ns, mut read_ms) = (ReadingSchedule::new(0), monotonic_ns(), Vec::new());
     while monotonic_ns() < begun_ns + 2_500_000_000 {
         sink.begin_sample(monotonic_ns(), false);
         assert_eq!(sink.extent(), SampleExtent::Least);
-        read_ms.extend(seldom.read(&sink, || (monotonic_ns() - begun_ns) / 1_000_000));
+        read_ms.extend(seldom.read_if_due(&sink, || (monotonic_ns() - begun_ns) / 1_000_000));
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     // The reading runs for the first time after one second, and at most once a second.
@@ -120,12 +120,12 @@ fn a_sample_reads_what_its_budget_allows() {
     // The test uses more CPU time at once than the budget of the readings for one second.
     let start_ns = thread_cpu_ns();
     while thread_cpu_ns() < start_ns + 30_000_000 {}
-    let mut expensive = ExpensiveReading::new(0);
+    let mut expensive = ReadingSchedule::new(0);
     for _ in 0..10 {
         sink.begin_sample(monotonic_ns(), false);
         assert_eq!(sink.extent(), SampleExtent::Least);
         turns += u32::from(sink.is_due_in_this_sample(5, 2));
-        seldom += u32::from(expensive.read(&sink, || ()).is_some());
+        seldom += u32::from(expensive.read_if_due(&sink, || ()).is_some());
     }
     assert_eq!((turns, seldom), (2, 0));
     sink.begin_sample(monotonic_ns(), true);

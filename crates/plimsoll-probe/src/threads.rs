@@ -2,7 +2,7 @@
 //! CPU time so far, are read in every sample. Threads with little CPU time are read in turn, over
 //! all processes of the server ([`ThreadReadSchedule`]).
 
-use super::sink::{ExpensiveReading, ProbeEffort, SampleExtent, Sink};
+use super::sink::{ProbeEffort, ReadingSchedule, SampleExtent, Sink};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::ProcFile;
 use plimsoll_sys::probe::process::{
@@ -24,9 +24,9 @@ const CPU_TIMES_PER_SAMPLE: usize = 24;
 /// The number of CPU times read at the start or end of a load.
 const CPU_TIMES_PER_EDGE: usize = 256;
 /// The smallest CPU use of a busy thread, as a share of one core.
-pub const BUSY_SHARE: f64 = 0.05;
+pub const BUSY_CORE_SHARE_MIN: f64 = 0.05;
 /// A thread with at least this share of its process's CPU time so far is read in every sample.
-const HIGH_CPU_SHARE: f64 = 0.05;
+const HIGH_CPU_SHARE_MIN: f64 = 0.05;
 
 /// One thread of a process, with its last readings.
 pub struct Thread {
@@ -37,7 +37,7 @@ pub struct Thread {
     /// The thread's name without its final number; `None` until the thread's state is first read.
     stem: Option<String>,
     status: Option<ProcFile>,
-    wait_place: Option<ProcFile>,
+    wait_channel: Option<ProcFile>,
     sched: ProcFile,
     /// The thread's total CPU time and waiting time before the measurement began.
     base: SchedStat,
@@ -69,7 +69,7 @@ pub struct Thread {
 struct RoundRobin {
     start: usize,
     length: usize,
-    of: usize,
+    item_count: usize,
     /// The position of item i in the order of visits is i * `stride` modulo `of`. The numbers
     /// `stride` and `of` have no common factor.
     stride: usize,
@@ -83,20 +83,21 @@ impl RoundRobin {
     /// Returns the next visit: the next `length` items of all `of` items.
     fn next(self, length: usize, of: usize) -> RoundRobin {
         let start = if of == 0 { 0 } else { (self.start + self.length) % of };
-        let stride = match of == self.of {
+        let stride = match of == self.item_count {
             true => self.stride,
             false => ((of as f64 * STRIDE_PART) as usize..).find(|stride| are_coprime(*stride, of)).unwrap_or(1),
         };
-        RoundRobin { start, length: length.min(of), of, stride }
+        RoundRobin { start, length: length.min(of), item_count: of, stride }
     }
 
     /// Whether the items of the current visit complete a round through all items.
     fn ends_round(&self) -> bool {
-        self.length > 0 && self.start + self.length >= self.of
+        self.length > 0 && self.start + self.length >= self.item_count
     }
 
     fn contains_item(&self, number: usize) -> bool {
-        self.of > 0 && (number * self.stride % self.of + self.of - self.start) % self.of < self.length
+        self.item_count > 0
+            && (number * self.stride % self.item_count + self.item_count - self.start) % self.item_count < self.length
     }
 }
 
@@ -172,7 +173,7 @@ pub struct Threads {
     ended: (u64, u64, u64),
     /// Whether the process has more threads than are measured.
     pub too_many: bool,
-    look: ExpensiveReading,
+    look: ReadingSchedule,
 }
 
 impl Threads {
@@ -183,7 +184,7 @@ impl Threads {
             list: Vec::new(),
             ended: (0, 0, 0),
             too_many: false,
-            look: ExpensiveReading::with_core_divisor(0, 500),
+            look: ReadingSchedule::with_core_divisor(0, 500),
         }
     }
 
@@ -207,8 +208,8 @@ impl Threads {
         if count == self.list.len() as u64 || self.too_many {
             return;
         }
-        let mut look = std::mem::replace(&mut self.look, ExpensiveReading::new(0));
-        look.read(sink, || self.refresh(true, buffer));
+        let mut look = std::mem::replace(&mut self.look, ReadingSchedule::new(0));
+        look.read_if_due(sink, || self.refresh(true, buffer));
         self.look = look;
     }
 
@@ -224,10 +225,10 @@ impl Threads {
     pub fn sample(&mut self, turns: &mut ThreadReadSchedule, buffer: &mut Vec<u8>) {
         let first = turns.passed;
         turns.passed += self.list.len();
-        let much_ns = busy_cpu_time_ns(self.list.iter().map(|thread| thread.cpu_ns));
+        let much_ns = high_cpu_ns_min(self.list.iter().map(|thread| thread.cpu_ns));
         for (number, thread) in self.list.iter_mut().enumerate() {
             if turns.times.contains_item(first + number)
-                || thread.core_share() >= BUSY_SHARE
+                || thread.core_share() >= BUSY_CORE_SHARE_MIN
                 || thread.cpu_ns >= much_ns
             {
                 thread.read_schedstat(buffer);
@@ -319,8 +320,8 @@ impl Threads {
 
 /// Returns a threshold for the CPU time of a thread so far, ns. Threads at or above the threshold
 /// are read in every sample. At most 20 threads reach the threshold.
-fn busy_cpu_time_ns(cpu_ns: impl Iterator<Item = u64>) -> u64 {
-    ((cpu_ns.sum::<u64>() as f64 * HIGH_CPU_SHARE) as u64).max(1)
+fn high_cpu_ns_min(cpu_ns: impl Iterator<Item = u64>) -> u64 {
+    ((cpu_ns.sum::<u64>() as f64 * HIGH_CPU_SHARE_MIN) as u64).max(1)
 }
 
 fn read_thread_name(pid: u32, tid: u32) -> String {
@@ -345,7 +346,7 @@ impl Thread {
             series: None,
             stem: None,
             status: None,
-            wait_place: None,
+            wait_channel: None,
             sched,
             base,
             cpu_ns,
@@ -398,11 +399,11 @@ impl Thread {
         };
         let Status { state, switches_voluntary, switches_involuntary } = status;
         (self.state, self.state_of) = (state, telling);
-        if self.wait_place.is_none() {
-            self.wait_place = ProcFile::open(format!("/proc/{pid}/task/{}/wchan", self.tid)).ok();
+        if self.wait_channel.is_none() {
+            self.wait_channel = ProcFile::open(format!("/proc/{pid}/task/{}/wchan", self.tid)).ok();
         }
         self.waits_for =
-            self.wait_place.as_ref().and_then(|source| source.read(buffer).ok()).and_then(parse_wait_channel);
+            self.wait_channel.as_ref().and_then(|source| source.read(buffer).ok()).and_then(parse_wait_channel);
         self.futex_place = None;
         if self.waits_for == Some(WaitReason::Lock) {
             if self.call.is_none() {
@@ -447,7 +448,7 @@ mod tests {
             ("all alike, and few", vec![10; 16], 16),
             ("no more than these", vec![10; 20], 20),
         ] {
-            let much_ns = busy_cpu_time_ns(done_ms.iter().map(|ms| ms * 1_000_000));
+            let much_ns = high_cpu_ns_min(done_ms.iter().map(|ms| ms * 1_000_000));
             assert_eq!(done_ms.iter().filter(|ms| **ms * 1_000_000 >= much_ns).count(), expect, "{name}");
         }
     }

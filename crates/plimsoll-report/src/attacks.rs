@@ -12,14 +12,14 @@ use plimsoll_logs::vegeta::{AttackIntervalFigures, AttackTimeSeries, VegetaTimeS
 /// The maximum number of time intervals on the horizontal axis of a chart.
 const CHART_INTERVALS_MAX: usize = 150;
 /// The maximum number of different errors that the page lists for one attack.
-const ERRORS_SHOWN: usize = 20;
+const ERRORS_SHOWN_MAX: usize = 20;
 
 fn attack_name(attack: &AttackTimeSeries) -> &str {
     if attack.name.is_empty() { "attack" } else { &attack.name }
 }
 
 fn success_share(attack: &AttackTimeSeries) -> f64 {
-    (attack.requests() - attack.failed) as f64 / attack.requests().max(1) as f64
+    (attack.request_count() - attack.failed) as f64 / attack.request_count().max(1) as f64
 }
 
 fn quantile_text(attack: &AttackTimeSeries, quantile: f64) -> String {
@@ -29,7 +29,7 @@ fn quantile_text(attack: &AttackTimeSeries, quantile: f64) -> String {
 /// Formats the result of one attack as a sentence. An attack is a run of vegeta against a list of
 /// targets.
 fn attack_sentence(attack: &AttackTimeSeries) -> String {
-    let requests = attack.requests();
+    let requests = attack.request_count();
     let pace = match attack.attack_ns() {
         0 => "at once".to_owned(),
         ns => format!("at {}/s for {}", rate(attack.rate_rps()), duration(ns as f64)),
@@ -63,7 +63,7 @@ fn chart_line(
 fn chart_panels(attacks: &[AttackTimeSeries], columns_max: usize) -> Vec<Panel> {
     let of: Vec<(&AttackTimeSeries, Vec<AttackIntervalFigures>)> =
         attacks.iter().map(|attack| (attack, attack.interval_figures(columns_max))).collect();
-    let panel = |title: String, unit, log, lines| Panel { title, unit, log, lines };
+    let panel = |title: String, unit, log, lines| Panel { title, unit, is_log_scale: log, lines };
     let sent = of.iter().map(|(attack, moments)| chart_line(attack_name(attack), moments, |moment| moment.sent_rps));
     let mut panels = vec![panel("requests/s".to_owned(), AxisUnit::Count, false, sent.collect())];
     if attacks.iter().any(|attack| attack.failed > 0) {
@@ -79,10 +79,10 @@ fn chart_panels(attacks: &[AttackTimeSeries], columns_max: usize) -> Vec<Panel> 
             chart_line("p99", moments, |moment| moment.p99_ns),
             chart_line("max", moments, |moment| moment.max_ns),
         ];
-        if attack.failed > 0 && attack.failed < attack.requests() {
+        if attack.failed > 0 && attack.failed < attack.request_count() {
             lines.push(chart_line("failed, p50", moments, |moment| moment.failed_p50_ns));
         }
-        panels.push(panel(title, AxisUnit::Time, true, lines));
+        panels.push(panel(title, AxisUnit::Nanoseconds, true, lines));
     }
     // Panels without any finite value are removed, such as the panel of rates if all attacks were
     // too short to have a rate.
@@ -93,7 +93,7 @@ fn chart_panels(attacks: &[AttackTimeSeries], columns_max: usize) -> Vec<Panel> 
 fn table_row(attack: &AttackTimeSeries) -> Vec<String> {
     let mut row = vec![
         attack_name(attack).to_owned(),
-        count(attack.requests()),
+        count(attack.request_count()),
         rate(attack.rate_rps()),
         duration(attack.attack_ns() as f64),
         share(success_share(attack)),
@@ -140,7 +140,7 @@ pub fn attacks_page(course: &VegetaTimeSeries, title: &str, columns_max: usize) 
     let codes = attacks.iter().flat_map(|attack| {
         attack.codes.iter().map(move |(code, results)| {
             let code = if *code == 0 { "no response".to_owned() } else { code.to_string() };
-            let part = *results as f64 / attack.requests().max(1) as f64;
+            let part = *results as f64 / attack.request_count().max(1) as f64;
             vec![attack_name(attack).to_owned(), code, count(*results), share(part)]
         })
     });
@@ -148,7 +148,7 @@ pub fn attacks_page(course: &VegetaTimeSeries, title: &str, columns_max: usize) 
     let errors = attacks.iter().flat_map(|attack| {
         let mut errors: Vec<(&String, &u64)> = attack.errors.iter().collect();
         errors.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-        errors.truncate(ERRORS_SHOWN);
+        errors.truncate(ERRORS_SHOWN_MAX);
         errors.into_iter().map(move |(error, times)| vec![attack_name(attack).to_owned(), error.clone(), count(*times)])
     });
     let errors: Vec<Vec<String>> = errors.collect();

@@ -31,7 +31,7 @@ pub struct ChartBlock {
     pub svg: String,
     /// The chart as SVG for narrow screens, in the theme [`crate::chart::Theme::Phone`]. If this
     /// field is `None`, narrow screens show the wide chart of the field `svg`.
-    pub narrow: Option<String>,
+    pub narrow_svg: Option<String>,
     /// The column headings of a table with the chart's figures, for readers who cannot see the
     /// chart.
     pub headings: Vec<String>,
@@ -74,7 +74,7 @@ impl Report {
     /// Adds a chart to the report, with a table of the chart's figures.
     pub fn add_chart(&mut self, svg: String, headings: &[&str], rows: Vec<Vec<String>>) -> &mut Self {
         let headings = headings.iter().map(|h| visible_text(*h)).collect();
-        self.blocks.push(ReportBlock::Chart(ChartBlock { svg, narrow: None, headings, rows: visible_rows(rows) }));
+        self.blocks.push(ReportBlock::Chart(ChartBlock { svg, narrow_svg: None, headings, rows: visible_rows(rows) }));
         self
     }
 
@@ -88,7 +88,7 @@ impl Report {
     ) -> &mut Self {
         self.add_chart(draw(Theme::Page), headings, rows);
         if let Some(ReportBlock::Chart(chart)) = self.blocks.last_mut() {
-            chart.narrow = Some(draw(Theme::Phone));
+            chart.narrow_svg = Some(draw(Theme::Phone));
         }
         self
     }
@@ -131,11 +131,11 @@ impl Report {
     }
 
     /// Inserts the blocks of `between`, such as a chart, directly after the answer of the report.
-    pub fn insert_after_answer(&mut self, between: Report) -> &mut Self {
+    pub fn insert_after_answer(&mut self, other: Report) -> &mut Self {
         let answer =
             self.blocks.iter().position(|b| matches!(b, ReportBlock::Text(Tone::Answer, _))).map_or(0, |at| at + 1);
         let rest = self.blocks.split_off(answer);
-        self.blocks.extend(between.blocks);
+        self.blocks.extend(other.blocks);
         self.blocks.extend(rest);
         self
     }

@@ -25,9 +25,9 @@ fn column_headings(figure: &Figure) -> Vec<String> {
 }
 
 /// Returns the values of a figure, one for each of its columns in the CSV.
-fn column_values(figure: &Figure, held: FigureRef<SparseHistogram>) -> Vec<u64> {
+fn column_values(figure: &Figure, figure_value: FigureRef<SparseHistogram>) -> Vec<u64> {
     let Some((_, columns)) = figure.csv else { return Vec::new() };
-    match held {
+    match figure_value {
         FigureRef::Count(count) => vec![count],
         FigureRef::Ledger(ledger) => {
             [ledger.scheduled, ledger.succeeded].into_iter().chain(ledger.failed).chain([ledger.unsent]).collect()
@@ -46,8 +46,8 @@ fn column_values(figure: &Figure, held: FigureRef<SparseHistogram>) -> Vec<u64> 
     }
 }
 
-fn column_texts<'a>(held: impl Iterator<Item = (&'static Figure, FigureRef<'a, SparseHistogram>)>) -> Vec<String> {
-    held.flat_map(|(figure, held)| column_values(figure, held)).map(|value| value.to_string()).collect()
+fn column_texts<'a>(figures: impl Iterator<Item = (&'static Figure, FigureRef<'a, SparseHistogram>)>) -> Vec<String> {
+    figures.flat_map(|(figure, held)| column_values(figure, held)).map(|value| value.to_string()).collect()
 }
 
 /// Returns whether a figure is about sessions. The CSV has columns for figures about sessions only

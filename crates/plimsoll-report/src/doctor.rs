@@ -9,7 +9,7 @@ use crate::format::{duration, rate};
 use crate::screen::{COLUMNS_MAX, LINES_MAX};
 use crate::text::render_wrapped;
 use plimsoll_analysis::fitness::{
-    BENCHMARK_CPU_US, BENCHMARK_RPS, Fitness, FitnessCheck, LAG_LIMITED_NS, MachineFitness,
+    BENCHMARK_CPU_US, BENCHMARK_RPS, Fitness, FitnessCheck, LAG_NS_FIT_MAX, MachineFitness,
 };
 use plimsoll_model::machine_facts::{MachineFacts, SelfMeasurement};
 use serde::Serialize;
@@ -41,7 +41,7 @@ fn comparison_rows(measured: &SelfMeasurement) -> Vec<[String; 3]> {
     vec![
         row("highest rate", per_s(measured.highest_rps), per_s(BENCHMARK_RPS)),
         row("CPU a request", cpu(measured.cpu_us), cpu(BENCHMARK_CPU_US)),
-        row("lag p99", lag, format!("limit {}", duration(LAG_LIMITED_NS as f64))),
+        row("lag p99", lag, format!("limit {}", duration(LAG_NS_FIT_MAX as f64))),
     ]
 }
 

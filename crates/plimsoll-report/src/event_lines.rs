@@ -177,7 +177,7 @@ pub fn load_end_line(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64)
     };
     let is_of = |outcome: &&TrialOutcome| outcome.start_ns == trial.start_ns;
     let outcome = search.and_then(|search| search.outcomes.last().filter(is_of));
-    let response = summary.whole.response;
+    let response = summary.routes_sum.response;
     event_line(&LoadEndsFields {
         event: "load_end",
         load,
@@ -186,7 +186,7 @@ pub fn load_end_line(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64)
         throughput_rps: summary.throughput_rps,
         success_rate: summary.success_rate,
         response_time_ns: EventTimesFields { p50: response.p50_ns, p99: response.p99_ns, max: response.max_ns },
-        generator_limited: summary.generator.limited,
+        generator_limited: summary.generator.is_limit,
         interference_cores: summary.interference.cores,
         trial: outcome.map(|outcome| TrialFields::new(outcome, &trial.run)),
         load_line_rps: outcome.and(search).map(|search| search.interim_load_line(elapsed_ns).into()),

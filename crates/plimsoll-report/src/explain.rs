@@ -11,8 +11,8 @@ use crate::format::{duration, rate, whole_percent as percent};
 use crate::remedy::sentence_text;
 use crate::run::RunContext;
 use plimsoll_analysis::explain::{
-    Cause, Explanation, InterventionReport, RequestPlace, SettingValueLoad, SignalEvidence, VariedSetting,
-    displayed_value,
+    Cause, Explanation, InterventionReport, RequestPlace, SettingEffect, SettingValueLoad, SignalEvidence,
+    format_signal_value,
 };
 use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
 use plimsoll_analysis::{Doubts, Findings};
@@ -127,7 +127,8 @@ fn evidence_headings(findings: &Findings) -> [&'static str; 6] {
 
 pub(crate) fn evidence_row(shown: &SignalEvidence) -> Vec<String> {
     let text = shown.signal.text();
-    let value = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| displayed_value(shown.signal, value));
+    let value =
+        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format_signal_value(shown.signal, value));
     vec![
         text.words.to_owned(),
         value(shown.low),
@@ -139,7 +140,7 @@ pub(crate) fn evidence_row(shown: &SignalEvidence) -> Vec<String> {
 }
 
 fn evidence_bars(shown: &SignalEvidence) -> EvidenceBars {
-    let value = |value: Option<f64>| value.map(|value| (value, displayed_value(shown.signal, value)));
+    let value = |value: Option<f64>| value.map(|value| (value, format_signal_value(shown.signal, value)));
     EvidenceBars {
         name: shown.signal.text().words.to_owned(),
         values: [value(shown.low), value(shown.line), value(shown.past)],
@@ -189,7 +190,7 @@ fn experiment_row(made: &InterventionReport) -> Vec<String> {
 }
 
 /// Formats how much the throughput changed when a setting of the server was varied.
-fn setting_elasticity_text(varied: &VariedSetting) -> String {
+fn setting_elasticity_text(varied: &SettingEffect) -> String {
     match varied.elasticity {
         Some(elasticity) => format!(
             "elasticity {elasticity:.2}: twice the setting's value gives {factor:.2} times the throughput{consequence}",
@@ -211,18 +212,18 @@ fn setting_value_row(step: &SettingValueLoad) -> Vec<String> {
 
 /// Formats two predicted load lines: with twice the capacity of the limiting resource, and without
 /// the limit of this resource. Returns `None` if no prediction was possible.
-pub(crate) fn line_prediction_text(explanation: &Explanation, counted: &str) -> Option<String> {
+pub(crate) fn line_prediction_text(explanation: &Explanation, arrivals_word: &str) -> Option<String> {
     let predicted = explanation.line_prediction?;
-    let doubled = predicted.doubled_rps.filter(|rps| *rps < predicted.line_rps * 0.98);
+    let doubled = predicted.doubled_limit_line_rps.filter(|rps| *rps < predicted.line_rps * 0.98);
     let (rate_rps, next_cause) = (rate(predicted.line_rps), predicted.next_cause);
     let (lowest_rps, highest_rps) = (rate(predicted.range_rps.0), rate(predicted.range_rps.1));
     Some(match doubled.map(rate) {
         Some(doubled_rps) => format!(
-            "load line with twice this limit: about {doubled_rps} {counted}/s; without this limit: about {rate_rps} \
-             {counted}/s ({lowest_rps} to {highest_rps}); then {next_cause} is the limit"
+            "load line with twice this limit: about {doubled_rps} {arrivals_word}/s; without this limit: about {rate_rps} \
+             {arrivals_word}/s ({lowest_rps} to {highest_rps}); then {next_cause} is the limit"
         ),
         None => format!(
-            "load line without this limit: about {rate_rps} {counted}/s ({lowest_rps} to {highest_rps}); then \
+            "load line without this limit: about {rate_rps} {arrivals_word}/s ({lowest_rps} to {highest_rps}); then \
              {next_cause} is the limit"
         ),
     })
@@ -235,8 +236,8 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
     let mut report = Report::default();
     report.add_sentence(Tone::Answer, explain_answer(explanation));
     let mut facts = vec![("target", context.target_text()), ("line", find_answer(findings, doubts))];
-    facts.extend(line_prediction_text(explanation, findings.counted).map(|text| ("forecast", text)));
-    facts.extend(explanation.varied.as_ref().map(|varied| ("setting", setting_elasticity_text(varied))));
+    facts.extend(line_prediction_text(explanation, findings.rate_unit).map(|text| ("forecast", text)));
+    facts.extend(explanation.setting_effect.as_ref().map(|varied| ("setting", setting_elasticity_text(varied))));
     if let [first, also, ..] = explanation.causes.as_slice()
         && !explanation.abstained
         && also.probability >= first.probability / 4.0
@@ -287,7 +288,7 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
         report.add_responsive_chart(|theme| evidence_svg(explanation, theme), &headings, rows());
         report.add_table(&headings, rows());
     }
-    if let Some(varied) = &explanation.varied {
+    if let Some(varied) = &explanation.setting_effect {
         report.add_table(&["setting", "goodput", ""], varied.steps.iter().map(setting_value_row).collect());
     }
     if !explanation.interventions.is_empty() {

@@ -6,13 +6,13 @@ use crate::json::{CommonDocumentFields, LoadLineFields, LoadSetupFields};
 use crate::load_profiles::ProfilesFields;
 use crate::remedy::sentence_text;
 use crate::run::RunContext;
-use crate::sampled::SampledFields;
+use crate::sampled_functions::SampledFields;
 use crate::server::ServerFields;
 use plimsoll_analysis::explain::{
-    Explanation, InFlightBreakdown, InterventionReport, LikelyCause, SettingValueLoad, SignalEvidence, VariedSetting,
+    Explanation, InFlightBreakdown, InterventionReport, LikelyCause, SettingEffect, SettingValueLoad, SignalEvidence,
 };
 use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
-use plimsoll_analysis::taken_profiles::SingleTargetProfiles;
+use plimsoll_analysis::profile_findings::SingleTargetProfiles;
 use plimsoll_analysis::{Assessment, StopReason};
 use plimsoll_model::Experiment;
 use serde::Serialize;
@@ -162,8 +162,8 @@ impl<'a> From<&'a InterventionReport> for InterventionFields<'a> {
     }
 }
 
-impl From<&VariedSetting> for VariedSettingFields {
-    fn from(varied: &VariedSetting) -> VariedSettingFields {
+impl From<&SettingEffect> for VariedSettingFields {
+    fn from(varied: &SettingEffect) -> VariedSettingFields {
         let step = |step: &SettingValueLoad| VariedStepFields {
             value: step.value,
             goodput_rps: step.goodput_rps,
@@ -208,13 +208,13 @@ pub(crate) fn explain_document(
         ruled_out: ruled_out.iter().map(|(cause, why)| RuledOutFields { name: cause.identifier(), why }).collect(),
         to_tell: explanation.missing_evidence.iter().map(sentence_text).collect(),
         interventions: explanation.interventions.iter().map(InterventionFields::from).collect(),
-        varied: explanation.varied.as_ref().map(VariedSettingFields::from),
+        varied: explanation.setting_effect.as_ref().map(VariedSettingFields::from),
         predicted: line_prediction.map(|predicted| LinePredictionFields {
             line_rps: predicted.line_rps,
             line_rps_lower: predicted.range_rps.0,
             line_rps_upper: predicted.range_rps.1,
             next_cause: predicted.next_cause.identifier(),
-            doubled_rps: predicted.doubled_rps,
+            doubled_rps: predicted.doubled_limit_line_rps,
         }),
         demands: demands
             .iter()

@@ -3,14 +3,14 @@
 
 use crate::agents;
 use crate::block::{Report, Tone};
-use crate::failed;
+use crate::failure_kinds;
 use crate::format::{self, count, duration, rate, share};
 use crate::remedy::sentence_text;
 use crate::run::{RunContext, plan_adjustments_fact};
 use crate::wrap::{display_width, wrap_text};
 use plimsoll_analysis::find::{AccessLogRate, LoadLine, StopReason};
 use plimsoll_analysis::finding::{Bottleneck, HeadroomLoadResult, InstanceEstimate, SearchFinding};
-use plimsoll_analysis::{Doubts, FailedKind, Findings, OfferedLoad, TrialOutcome, Verdict};
+use plimsoll_analysis::{Doubts, FailedResponseGroup, Findings, OfferedLoad, TrialOutcome, Verdict};
 use plimsoll_model::{ArrivalSpacing, Experiment, LoadPurpose, LoadShape, PlanRecord, Trial};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -36,13 +36,15 @@ pub fn stop_reason_text(stopped_by: StopReason) -> &'static str {
 /// (evidence against the load line) follow in the same sentence.
 pub(crate) fn find_answer(findings: &Findings, doubts: &Doubts) -> String {
     let LoadLine { rps, lower, upper, has_estimate: provable, .. } = findings.load_line_rps;
-    let counted = findings.counted;
+    let counted = findings.rate_unit;
     let slo = &findings.slo;
     let disturbed = findings.interference.reason.as_deref().filter(|_| findings.interference.disturbed);
     let disturbed = disturbed.map_or_else(String::new, |reason| format!("; disturbed: {reason}"));
     let doubts: String = doubts.inline_texts().map(|doubt| format!("; {}", sentence_text(doubt))).collect();
-    if let Some(stalls) =
-        findings.stalls.as_ref().filter(|stalls| rps <= 0.0 && (stalls.impossible_bound.is_some() || stalls.recur))
+    if let Some(stalls) = findings
+        .stalls
+        .as_ref()
+        .filter(|stalls| rps <= 0.0 && (stalls.impossible_bound.is_some() || stalls.is_recurring))
     {
         let conclusion = match &stalls.impossible_bound {
             Some(bound) => format!("no rate meets {bound}"),
@@ -75,7 +77,7 @@ pub(crate) fn find_answer(findings: &Findings, doubts: &Doubts) -> String {
         }
         (true, Some(upper)) if provable => proven_load_line_text(findings, upper, &longest_pass),
         (true, Some(upper)) => {
-            let longer = findings.provable_in_s.map_or_else(String::new, |s| {
+            let longer = findings.budget_for_estimate_s.map_or_else(String::new, |s| {
                 format!(
                     "; a search of about {time} would be long enough to prove the load line (--budget {budget})",
                     time = duration(s * 1e9),
@@ -106,7 +108,7 @@ pub(crate) fn log_multiple_prefix(findings: &Findings, rps: f64) -> String {
 /// Formats the result of a search that found no lower bound: the upper bound of the load line, or
 /// that no load line was found.
 pub(crate) fn missing_lower_bound_text(findings: &Findings) -> String {
-    let (counted, slo) = (findings.counted, &findings.slo);
+    let (counted, slo) = (findings.rate_unit, &findings.slo);
     match findings.load_line_rps.upper {
         Some(upper) => format!(
             "load line: below {log_multiple}{upper_per_s} {counted}/s under {slo} ({arrivals}; no lower bound was \
@@ -123,7 +125,7 @@ pub(crate) fn missing_lower_bound_text(findings: &Findings) -> String {
 /// states for how long loads met the SLO.
 pub(crate) fn proven_load_line_text(findings: &Findings, upper: f64, longest_pass: &str) -> String {
     let LoadLine { rps, lower, .. } = findings.load_line_rps;
-    let (counted, slo, arrivals) = (findings.counted, &findings.slo, arrivals_text(findings.arrivals));
+    let (counted, slo, arrivals) = (findings.rate_unit, &findings.slo, arrivals_text(findings.arrivals));
     format!(
         "load line: {log_multiple}{rate_per_s} {counted}/s under {slo} (90 % interval: {lower_per_s} to {upper_per_s}; \
          {arrivals}{longest_pass})",
@@ -325,12 +327,12 @@ pub fn next_load_texts(purpose: LoadPurpose, plan: &PlanRecord, so_far: LoadLine
 }
 
 /// Formats the rate that the user should plan with: the load line reduced by the chosen headroom.
-pub(crate) fn planned_load_text(planned: &HeadroomLoadResult, counted: &str) -> String {
+pub(crate) fn planned_load_text(planned: &HeadroomLoadResult, arrivals_word: &str) -> String {
     let HeadroomLoadResult { headroom, rate_rps, in_flight, p99_ns, is_sustained } = *planned;
     let in_flight = in_flight.map_or_else(String::new, |many| format!(", {many:.1} in flight"));
     let p99 = p99_ns.map_or_else(String::new, |ns| format!(", p99 {}", duration(ns)));
     let broken = if is_sustained { "" } else { "; the confirming trial at this rate violated the SLO" };
-    format!("{} {counted}/s, {} below the line{in_flight}{p99}{broken}", rate(rate_rps), share(headroom))
+    format!("{} {arrivals_word}/s, {} below the line{in_flight}{p99}{broken}", rate(rate_rps), share(headroom))
 }
 
 /// Formats the rates of the access log, and the load line as a multiple of the rate in the log's
@@ -359,7 +361,7 @@ pub(crate) fn access_log_text(log: &AccessLogRate, line_rps: f64) -> String {
 }
 
 /// Formats how many instances of the server are required for a rate.
-pub(crate) fn needed_instances_text(needed: &InstanceEstimate, counted: &str) -> String {
+pub(crate) fn needed_instances_text(needed: &InstanceEstimate, arrivals_word: &str) -> String {
     let InstanceEstimate { rate_rps, instances, instances_min, cores } = *needed;
     let servers = match instances {
         1.0 => "1 instance like this server".to_owned(),
@@ -368,8 +370,8 @@ pub(crate) fn needed_instances_text(needed: &InstanceEstimate, counted: &str) ->
     };
     let rate = rate(rate_rps);
     match cores {
-        Some(cores) => format!("{servers} for {rate} {counted}/s, using {cores:.1} cores in total"),
-        None => format!("{servers} for {rate} {counted}/s"),
+        Some(cores) => format!("{servers} for {rate} {arrivals_word}/s, using {cores:.1} cores in total"),
+        None => format!("{servers} for {rate} {arrivals_word}/s"),
     }
 }
 
@@ -379,7 +381,7 @@ fn bottleneck_text(context: &RunContext, held_by: &Bottleneck) -> String {
         [_] => format!("plimsoll explain {}", context.url()),
         _ => "plimsoll explain".to_owned(),
     };
-    format!("{} ({}): {asked} checks it", held_by.subject, held_by.how)
+    format!("{} ({}): {asked} checks it", held_by.subject, held_by.effect)
 }
 
 /// Renders the report of a search. `doubts` is the evidence against the load line, which the answer
@@ -396,7 +398,7 @@ pub(crate) fn find_report(
     let findings = &found.findings;
     let mut report = Report::default();
     let trials = || findings.trials.iter().filter(|t| t.purpose != LoadPurpose::Settle);
-    let counted = findings.counted;
+    let counted = findings.rate_unit;
     report.add_sentence(Tone::Answer, find_answer(findings, doubts));
     let mut facts = vec![("target", context.target_text())];
     if let Some(capacity) = &findings.capacity {
@@ -410,9 +412,10 @@ pub(crate) fn find_report(
     }
     facts.extend(findings.log.map(|log| ("log", access_log_text(&log, findings.load_line_rps.rps))));
     facts.extend(held_by.map(|held_by| ("bottleneck", bottleneck_text(context, held_by))));
-    facts.extend(found.planned_load.map(|planned| ("plan with", planned_load_text(&planned, found.findings.counted))));
+    facts
+        .extend(found.planned_load.map(|planned| ("plan with", planned_load_text(&planned, found.findings.rate_unit))));
     facts.extend(
-        found.instance_estimate.map(|needed| ("needs", needed_instances_text(&needed, found.findings.counted))),
+        found.instance_estimate.map(|needed| ("needs", needed_instances_text(&needed, found.findings.rate_unit))),
     );
     facts.extend(found.soak.as_ref().map(|soak| ("soak", soak.soak_result_text())));
     if let Some(peak) = &findings.peak {
@@ -439,7 +442,7 @@ pub(crate) fn find_report(
             context.plan.load.seed
         ),
     ));
-    facts.extend(failed::failure_facts(&FailedKind::failures_of_trials(experiment.trials.iter())));
+    facts.extend(failure_kinds::failure_facts(&FailedResponseGroup::failures_of_trials(experiment.trials.iter())));
     let busiest = trials().map(|t| t.evidence.work_share).fold(0.0, f64::max);
     let lag = trials().filter(|t| t.verdict != Verdict::Void).map(|t| t.lag_p99_ns).max().unwrap_or(0);
     let generator_threads = context.threads_text();
@@ -448,7 +451,7 @@ pub(crate) fn find_report(
         format!(
             "{generator_threads}{same_machine}; at most {busy_percent:.0} % busy, lag p99 at most {lag_p99} in valid \
              trials",
-            same_machine = if context.local { "; the target is on the same machine" } else { "" },
+            same_machine = if context.is_target_local { "; the target is on the same machine" } else { "" },
             busy_percent = busiest * 100.0,
             lag_p99 = duration(lag as f64)
         ),

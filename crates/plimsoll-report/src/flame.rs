@@ -52,7 +52,7 @@ const FRAME_WIDTH_PX_MIN: f64 = 0.8;
 
 /// A flame graph: its frames and its texts.
 #[derive(Debug, Clone, Copy)]
-pub struct Flame<'a> {
+pub struct FlameGraph<'a> {
     /// The frames of the graph, at most about [`FRAMES_MAX`] of them.
     pub tree: &'a FlameGraphTree,
     /// The heading.
@@ -70,13 +70,13 @@ pub struct Flame<'a> {
 }
 
 /// Renders the flame graph as a standalone SVG file.
-pub fn standalone_svg(flame: &Flame) -> String {
+pub fn standalone_svg(flame: &FlameGraph) -> String {
     format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}", inline_svg(flame))
 }
 
 /// Renders the flame graph as a standalone HTML page. `body` is HTML that is inserted below the
 /// graph without escaping.
-pub fn standalone_html(flame: &Flame, body: &str) -> String {
+pub fn standalone_html(flame: &FlameGraph, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n<style>body{{margin:0;\
          background:#fdfdfb;color:#111}}@media screen and (prefers-color-scheme:dark){{body{{background:#12181f;\
@@ -89,7 +89,7 @@ pub fn standalone_html(flame: &Flame, body: &str) -> String {
 
 /// Renders the flame graph as an SVG element for an HTML page. The element contains its script and
 /// style, and a page may have several such elements.
-pub fn inline_svg(flame: &Flame) -> String {
+pub fn inline_svg(flame: &FlameGraph) -> String {
     let tree = flame.tree;
     let total = tree.width();
     let rows = visible_frames(tree, total).map(|(node, _)| node.depth as usize + 1).max().unwrap_or(0);
@@ -108,13 +108,13 @@ pub fn inline_svg(flame: &Flame) -> String {
     let scale = if total > 0.0 { (GRAPH_WIDTH_PX - 2.0 * SIDE_MARGIN_PX) / total } else { 0.0 };
     for (node, start) in visible_frames(tree, total) {
         let name = &tree.functions[node.function as usize].name;
-        let described = if tree.difference {
+        let described = if tree.is_difference {
             format!("{name}: {} before, {} after", flame_value(flame, node.before), flame_value(flame, node.value))
         } else {
             format!("{name}: {} ({:.2} %)", flame_value(flame, node.value), node.width / total * 100.0)
         };
         let (x, y) = (SIDE_MARGIN_PX + start * scale, TOP_MARGIN_PX + (node.depth as usize + 1) * ROW_HEIGHT_PX);
-        let fill = if tree.difference { change_colour(node) } else { frame_colour(name) };
+        let fill = if tree.is_difference { change_colour(node) } else { frame_colour(name) };
         write_frame(&mut out, name, &described, x, y, node.width * scale, &fill);
     }
     let _ = write!(
@@ -162,14 +162,14 @@ fn write_frame(out: &mut String, name: &str, described: &str, x: f64, y: usize, 
     out.push_str("</g>\n");
 }
 
-fn flame_value(flame: &Flame, value: f64) -> String {
+fn flame_value(flame: &FlameGraph, value: f64) -> String {
     let per = flame.divisor.map_or(String::new(), |per| format!(" / {per}"));
     format!("{}{per}", format_with_unit(value, flame.unit))
 }
 
 /// Formats the frames as JSON for the script: one list for each property, such as depth or width.
 /// Special characters in names are escaped, so that no name can end the surrounding HTML element.
-fn frames_json(flame: &Flame) -> String {
+fn frames_json(flame: &FlameGraph) -> String {
     let tree = flame.tree;
     let column =
         |of: &dyn Fn(&FlameGraphFrame) -> f64| tree.nodes.iter().map(|node| json_number(of(node))).collect::<Vec<_>>();
@@ -177,7 +177,7 @@ fn frames_json(flame: &Flame) -> String {
         "unit": flame.unit,
         "per": flame.divisor,
         "total": json_number(flame.total),
-        "diff": tree.difference,
+        "diff": tree.is_difference,
         "names": tree.functions.iter().map(|f| printable_text(&f.name)).collect::<Vec<_>>(),
         "files": tree.functions.iter().map(|f| printable_text(&f.file)).collect::<Vec<_>>(),
         "colours": tree.functions.iter().map(|f| frame_colour(&f.name)).collect::<Vec<_>>(),
@@ -188,7 +188,7 @@ fn frames_json(flame: &Flame) -> String {
     if tree.nodes.iter().any(|node| node.value != node.width) {
         data["v"] = column(&|n| n.value).into();
     }
-    if tree.difference {
+    if tree.is_difference {
         data["b"] = column(&|n| n.before).into();
         data["e"] = column(&|n| n.variance).into();
     }
@@ -261,7 +261,7 @@ mod tests {
         let profile = read(text.as_bytes()).expect("folded stacks");
         let tree = flame_graph_tree(&profile, &ProfileView::all_samples(0), FRAMES_MAX);
         let total = tree.width();
-        let flame = Flame { tree: &tree, title: "<&>", subtitle: "s", unit: "count", divisor: None, total };
+        let flame = FlameGraph { tree: &tree, title: "<&>", subtitle: "s", unit: "count", divisor: None, total };
         (standalone_svg(&flame), standalone_html(&flame, "<pre>below</pre>"))
     }
 

@@ -16,7 +16,7 @@ pub fn services_list(schema: &Schema, service: &str) -> Result<String, SchemaErr
     let mut text = String::new();
     for service in requested_services(schema, service) {
         let _ = writeln!(text, "{service}");
-        schema.methods(&service)?.iter().for_each(|line| _ = writeln!(text, "  {line}"));
+        schema.describe_methods(&service)?.iter().for_each(|line| _ = writeln!(text, "  {line}"));
     }
     escaped_text_or_error(schema, text, service, "")
 }
@@ -35,14 +35,14 @@ pub fn describe_services(
 ) -> Result<String, SchemaError> {
     let mut text = String::new();
     for service in requested_services(schema, service) {
-        for line in schema.methods(&service)? {
+        for line in schema.describe_methods(&service)? {
             let name = line.split('(').next().unwrap_or_default();
             if !method.is_empty() && name != method {
                 continue;
             }
             let path = format!("/{service}/{name}");
             let described = schema.method(&path)?;
-            let _ = writeln!(text, "{service}.{line}\n{}", described.shape());
+            let _ = writeln!(text, "{service}.{line}\n{}", described.describe_fields());
             let _ = writeln!(text, "plimsoll run {origin}{path} -b '{}'\n", described.example());
         }
     }

@@ -7,7 +7,7 @@ use crate::block::{Report, Tone};
 use crate::chart::{Heading, history_chart};
 use crate::document::to_json_value;
 use crate::format::{count, duration, format_utc_date, rate, share, signed_percent};
-use plimsoll_analysis::history::change_points::SERIES_MIN;
+use plimsoll_analysis::history::change_points::SERIES_RUNS_MIN;
 use plimsoll_analysis::history::{
     ComparableRunSeries, ConcurrentChanges, GateFinding, GateVerdict, HistoryRun, SeriesChange, SeriesOrder,
 };
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 /// The maximum length of a sparkline in characters. For a longer series, only the latest points are
 /// drawn.
-const SPARKS_MAX: usize = 72;
+const SPARKLINE_CHARS_MAX: usize = 72;
 
 /// The characters of a sparkline, from low to high.
 const SPARKLINE_CHARACTERS: [char; 8] =
@@ -25,7 +25,7 @@ const SPARKLINE_CHARACTERS: [char; 8] =
 /// The empty space in a sparkline. The space above is a share of the highest value, and the space
 /// below is a share of the lowest value. Because of the empty space, small noise does not fill the
 /// whole height of the sparkline.
-const SPARK_MARGIN: f64 = 0.05;
+const SPARKLINE_MARGIN_SHARE: f64 = 0.05;
 
 /// The lanes (series of comparable runs) to show, and how to show them.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +36,7 @@ pub struct HistoryView<'a> {
     pub order: SeriesOrder,
     /// The number of table rows for each lane (series of comparable runs). Only the latest runs
     /// have a table row.
-    pub last: usize,
+    pub rows_max: usize,
     /// The files that could not be read, each with the reason.
     pub unreadable: &'a [(String, String)],
 }
@@ -45,7 +45,7 @@ pub struct HistoryView<'a> {
 /// spans the range from the lowest to the highest value, plus `SPARK_MARGIN` at both ends.
 fn sparkline(values: &[f64]) -> String {
     let (lo, hi) = values.iter().fold((f64::INFINITY, 0.0f64), |(lo, hi), value| (lo.min(*value), hi.max(*value)));
-    let (lo, hi) = (lo * (1.0 - SPARK_MARGIN), hi * (1.0 + SPARK_MARGIN));
+    let (lo, hi) = (lo * (1.0 - SPARKLINE_MARGIN_SHARE), hi * (1.0 + SPARKLINE_MARGIN_SHARE));
     let of = |value: &f64| {
         let place = (value - lo) / (hi - lo).max(f64::MIN_POSITIVE) * SPARKLINE_CHARACTERS.len() as f64;
         SPARKLINE_CHARACTERS[(place as usize).min(SPARKLINE_CHARACTERS.len() - 1)]
@@ -131,9 +131,9 @@ fn lane_answer(lane: &ComparableRunSeries, order: SeriesOrder) -> String {
     match lane.changes.last() {
         // A lane (series of comparable runs) with fewer than `SERIES_MIN` points was not tested for
         // changes, so the text must not say "no change".
-        None if lane.points.len() < SERIES_MIN => format!(
+        None if lane.points.len() < SERIES_RUNS_MIN => format!(
             "{measure} {latest}/s of {service}: too few runs to detect a change ({usable} of {all} runs are usable, \
-             {SERIES_MIN} are needed)",
+             {SERIES_RUNS_MIN} are needed)",
             usable = lane.points.len(),
             all = lane.runs.len()
         ),
@@ -169,7 +169,7 @@ const LANE_TABLE_HEADINGS: [&str; 7] = ["commit", "made", "line or goodput", "ch
 
 /// Formats one table row for each of the latest `last` runs of a lane (series of comparable runs),
 /// the oldest run first.
-fn lane_rows(lane: &ComparableRunSeries, last: usize) -> Vec<Vec<String>> {
+fn lane_rows(lane: &ComparableRunSeries, rows_max: usize) -> Vec<Vec<String>> {
     let changed: Vec<(usize, &SeriesChange)> =
         lane.changes.iter().map(|found| (lane.points[found.point.at].runs[0], found)).collect();
     let row = |number: usize, run: &HistoryRun| {
@@ -190,7 +190,7 @@ fn lane_rows(lane: &ComparableRunSeries, last: usize) -> Vec<Vec<String>> {
             summary.and_then(|it| it.cpu_us).map_or_else(|| "-".to_owned(), |us| duration(us * 1e3)),
         ]
     };
-    let skipped = lane.runs.len().saturating_sub(last);
+    let skipped = lane.runs.len().saturating_sub(rows_max);
     lane.runs.iter().enumerate().skip(skipped).map(|(number, run)| row(number, run)).collect()
 }
 
@@ -206,12 +206,12 @@ pub fn history_report(view: &HistoryView) -> Report {
             report.add_heading("");
         }
         report.add_sentence(Tone::Answer, lane_answer(lane, view.order));
-        let skipped = lane.points.len().saturating_sub(SPARKS_MAX);
+        let skipped = lane.points.len().saturating_sub(SPARKLINE_CHARS_MAX);
         let values: Vec<f64> = lane.points[skipped..].iter().map(|point| point.rps).collect();
         if values.len() > 1 {
             report.add_sentence(Tone::Plain, sparkline(&values));
         }
-        report.add_facts(lane_facts(lane, view.order)).add_table(&LANE_TABLE_HEADINGS, lane_rows(lane, view.last));
+        report.add_facts(lane_facts(lane, view.order)).add_table(&LANE_TABLE_HEADINGS, lane_rows(lane, view.rows_max));
     }
     add_unreadable_files(&mut report, view.unreadable);
     report
@@ -331,7 +331,7 @@ pub fn history_document(view: &HistoryView) -> Value {
                 })
                 .collect(),
         };
-        let skipped = lane.runs.len().saturating_sub(view.last);
+        let skipped = lane.runs.len().saturating_sub(view.rows_max);
         let row = |(number, run): (usize, &'_ HistoryRun)| -> Value {
             let aside = lane.excluded_runs.iter().find(|(aside, _)| *aside == number);
             to_json_value(&RunRowFields { run, not_counted: aside.map(|(_, why)| why.as_str()) })

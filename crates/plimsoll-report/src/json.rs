@@ -9,7 +9,7 @@
 use crate::agents::{self, AgentFields};
 use crate::csv::load_purpose_name;
 use crate::document::to_json_value;
-use crate::failed::{FailedAnswerFields, failed_answers};
+use crate::failure_kinds::{FailedAnswerFields, failed_answers};
 use crate::format::{self, round_to_digits};
 use crate::load_profiles::ProfilesFields;
 use crate::remedy::sentence_text;
@@ -22,11 +22,12 @@ use plimsoll_analysis::finding::{
     SweepLevel, bottleneck_of_search,
 };
 use plimsoll_analysis::levels::Level;
+use plimsoll_analysis::profile_findings::SingleTargetProfiles;
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
-use plimsoll_analysis::taken_profiles::SingleTargetProfiles;
 use plimsoll_analysis::{
-    Assessment, Doubts, FailedKind, Interference, RouteSummary, ServerView, StopReason, Summary, TrialOutcome, fleet,
+    Assessment, Doubts, FailedResponseGroup, Interference, RouteSummary, ServerView, StopReason, Summary, TrialOutcome,
+    fleet,
 };
 use plimsoll_model::measures::{Figure, FigureKind, FigureRef, TallyKey};
 use plimsoll_model::{
@@ -250,7 +251,7 @@ struct MeasuredFigureFields<'a>(&'a Summary);
 impl Serialize for MeasuredFigureFields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let summary = self.0;
-        let held = summary.whole.figure_values().chain(summary.load.figure_values());
+        let held = summary.routes_sum.figure_values().chain(summary.load.figure_values());
         let named = held.filter_map(|(figure, held)| Some((figure.json?, figure, held)));
         serializer.collect_map(named.map(|(name, figure, held)| (name, figure_value(summary, figure, held))))
     }
@@ -258,8 +259,8 @@ impl Serialize for MeasuredFigureFields<'_> {
 
 /// Converts a measured figure to its JSON value. The table of measures defines the kind of the
 /// figure.
-fn figure_value(summary: &Summary, figure: &Figure, held: FigureRef<Latency>) -> Value {
-    match held {
+fn figure_value(summary: &Summary, figure: &Figure, value: FigureRef<Latency>) -> Value {
+    match value {
         FigureRef::Count(count) => count.into(),
         FigureRef::Times(times) => to_json_value(&DistributionFields::from(times)),
         FigureRef::Tally(tally) => {
@@ -355,7 +356,7 @@ impl<'a> From<&'a Summary> for LoadFields<'a> {
                 lag_ns: DistributionFields::from(&generator.lag),
                 read_wait_ns: DistributionFields::from(&generator.read_wait),
                 sent_share: generator.sent_share,
-                limited: generator.limited,
+                limited: generator.is_limit,
                 reason: generator.reason.as_ref().map(sentence_text),
             },
             ended: match &summary.ending {
@@ -500,7 +501,7 @@ pub(crate) fn run_document(
         stages: summary.stages.iter().map(|stage| StageFields::new(&plan.load.shape, stage)).collect(),
         routes: found.routes.iter().map(RouteFields::from).collect(),
         replay: replay::replay_fields(plan, summary),
-        fitted: context.setup,
+        fitted: context.plan_adjustments,
         server: ServerFields::new(&found.server),
         profiles: profiles.map(ProfilesFields::new),
     })
@@ -584,7 +585,7 @@ impl<'a> From<&'a SweepLevel<'a>> for LevelFields<'a> {
     fn from(level: &'a SweepLevel<'a>) -> LevelFields<'a> {
         let concurrency = level.concurrency;
         match &level.outcome {
-            Ok(SweepFigures { load, summary, error, replicated, .. }) => {
+            Ok(SweepFigures { load, summary, error, is_error_between_visits: replicated, .. }) => {
                 LevelFields::Measured(Box::new(MeasuredLevel {
                     figures: LoadFields::from(summary),
                     concurrency,
@@ -593,7 +594,7 @@ impl<'a> From<&'a SweepLevel<'a>> for LevelFields<'a> {
                     visits: load.visits.iter().zip(load.visit_rates_rps()).map(LevelVisitFields::from_visit).collect(),
                     server: ServerFields::new(&ServerView {
                         usage: load.server_use(),
-                        from: None,
+                        source: None,
                         runs: load.visits.iter().map(|visit| &visit.run).collect(),
                     }),
                 }))
@@ -606,7 +607,7 @@ impl<'a> From<&'a SweepLevel<'a>> for LevelFields<'a> {
 /// Renders the document of a sweep over numbers of concurrent users: `plimsoll.sweep/1`.
 pub(crate) fn sweep_document(experiment: &Experiment, found: &SweepFinding, warnings: &[String]) -> Value {
     let first = experiment.trials.first().map(|trial| &trial.run);
-    let kinds = FailedKind::failures_of_trials(experiment.trials.iter());
+    let kinds = FailedResponseGroup::failures_of_trials(experiment.trials.iter());
     to_json_value(&SweepDocument {
         frame: CommonDocumentFields::new(
             "plimsoll.sweep/1",
@@ -724,7 +725,9 @@ struct CapacityFields {
 
 impl From<find::Capacity> for CapacityFields {
     fn from(capacity: find::Capacity) -> CapacityFields {
-        let find::Capacity { rps, error_rps, dispersion, trials, set_aside, .. } = capacity;
+        let find::Capacity {
+            rps, error_rps, dispersion, undisturbed_trials: trials, disturbed_trials: set_aside, ..
+        } = capacity;
         CapacityFields { rps, error_rps, dispersion, trials, set_aside }
     }
 }
@@ -815,7 +818,7 @@ pub(crate) fn find_document(
     profiles: Option<&Assessment<SingleTargetProfiles>>,
 ) -> Value {
     let findings = &found.findings;
-    let kinds = FailedKind::failures_of_trials(experiment.trials.iter());
+    let kinds = FailedResponseGroup::failures_of_trials(experiment.trials.iter());
     to_json_value(&FindDocument {
         frame: CommonDocumentFields::new(
             "plimsoll.find/1",
@@ -840,7 +843,7 @@ pub(crate) fn find_document(
             share: failing.share,
             from_rps: failing.from_rps,
             to_rps: failing.to_rps,
-            later_than_ns: match failing.how {
+            later_than_ns: match failing.kind {
                 SloBreakKind::Failed => None,
                 SloBreakKind::Late(bound) => Some(bound.bound_ns),
             },
@@ -861,7 +864,7 @@ pub(crate) fn find_document(
             .collect(),
         stopped_by: findings.stopped_by,
         seen_s: findings.longest_pass_at_line_s,
-        provable_in_s: findings.provable_in_s,
+        provable_in_s: findings.budget_for_estimate_s,
         planned: found.planned_load.map(
             |HeadroomLoadResult { headroom, rate_rps, in_flight, p99_ns, is_sustained }| PlannedLoadFields {
                 headroom,
@@ -876,20 +879,20 @@ pub(crate) fn find_document(
         }),
         soak: found.soak.as_ref().map(|soak| SoakFields {
             rate_rps: soak.rate_rps,
-            asked_s: soak.asked_s,
+            asked_s: soak.requested_s,
             met_s: soak.met_s,
-            broke: soak.broke.is_some(),
-            goodput_rps_after: soak.broke.as_ref().map(|broke| broke.goodput_rps),
+            broke: soak.violation.is_some(),
+            goodput_rps_after: soak.violation.as_ref().map(|broke| broke.goodput_rps),
             text: soak.soak_result_text(),
-            void_pieces: soak.void_pieces,
+            void_pieces: soak.void_segments,
         }),
-        held_by: bottleneck_of_search(found).map(|Bottleneck { cause, subject, how }| BottleneckFields {
+        held_by: bottleneck_of_search(found).map(|Bottleneck { cause, subject, effect: how }| BottleneckFields {
             name: cause.identifier(),
             subject,
             how,
         }),
         elapsed_s: findings.elapsed_s,
-        fitted: context.setup,
+        fitted: context.plan_adjustments,
         server: ServerFields::new(&found.server),
         profiles: profiles.map(ProfilesFields::new),
     })

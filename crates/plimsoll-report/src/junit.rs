@@ -82,7 +82,7 @@ fn load_cases(name: &str, load: &MeasuredLoad, demands: &Conditions) -> Vec<Case
     let (run, summary) = (&*load.run, load.summary());
     let case = |demand: &Condition| {
         let outcome = match demand.figure_with_cpu_use(run, &|| load.server_use().ok()) {
-            _ if summary.generator.limited => CaseOutcome::Skipped(format!(
+            _ if summary.generator.is_limit => CaseOutcome::Skipped(format!(
                 "the generator was the limit: {reason}",
                 reason = summary
                     .generator

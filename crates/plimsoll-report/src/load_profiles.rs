@@ -12,7 +12,7 @@ use crate::profile::{
 };
 use plimsoll_analysis::Assessment;
 use plimsoll_analysis::profile::{DiffRow, PeriodFigures, ProfileDiff, ProfiledTrial};
-use plimsoll_analysis::taken_profiles::{ProfileFindings, ProfileTotal, ProfileTotals, SingleTargetProfiles};
+use plimsoll_analysis::profile_findings::{ProfileFindings, ProfileTotal, ProfileTotals, SingleTargetProfiles};
 use serde::Serialize;
 
 /// The maximum number of functions in the table of the text output; `DOCUMENT_FUNCTIONS_MAX` is the
@@ -22,8 +22,8 @@ const DOCUMENT_FUNCTIONS_MAX: usize = 50;
 /// The maximum number of functions with a changed cost that the text names.
 const NAMED_FUNCTIONS_MAX: usize = 5;
 
-fn compare_with_and_without(level: &ProfiledTrial, of: impl Fn(&PeriodFigures) -> String) -> String {
-    format!("{} with, {} without", of(&level.with_cpu_profile), of(&level.without_profiling))
+fn with_and_without_profiling_text(level: &ProfiledTrial, figure_text: impl Fn(&PeriodFigures) -> String) -> String {
+    format!("{} with, {} without", figure_text(&level.with_cpu_profile), figure_text(&level.without_profiling))
 }
 
 /// Returns the relative change of the goodput while profiling, so -0.01 means that profiling costs
@@ -61,7 +61,7 @@ pub fn profiles_report(profiles: &Assessment<SingleTargetProfiles>) -> Report {
         .levels
         .iter()
         .zip(names)
-        .map(|(l, name)| format!("{} {}/s ({name})", rate(l.offered_rps), profiles.counted))
+        .map(|(l, name)| format!("{} {}/s ({name})", rate(l.offered_rps), profiles.rate_unit))
         .collect();
     if rates.is_empty() {
         return report;
@@ -82,9 +82,9 @@ pub fn profiles_report(profiles: &Assessment<SingleTargetProfiles>) -> Report {
             "cost of profiling",
             format!(
                 "goodput {}{percent}; p50 {}; p99 {}",
-                compare_with_and_without(level, |m| format!("{}/s", rate(m.goodput_rps))),
-                compare_with_and_without(level, |m| duration(m.p50_ns as f64)),
-                compare_with_and_without(level, |m| duration(m.p99_ns as f64)),
+                with_and_without_profiling_text(level, |m| format!("{}/s", rate(m.goodput_rps))),
+                with_and_without_profiling_text(level, |m| duration(m.p50_ns as f64)),
+                with_and_without_profiling_text(level, |m| duration(m.p99_ns as f64)),
             ),
         ));
     }
@@ -132,11 +132,12 @@ fn profile_kind_text(kind: &ProfileTotals, names: [&str; 2]) -> Option<String> {
     {
         return Some(format!("the profile is empty; a Go server records this profile after a call of {switch}"));
     }
-    let texts = caught.into_iter().map(|(ProfileTotal { sum, requests }, name)| match (kind.stock, requests > 0.0) {
-        (true, _) => format!("{}{} {name}", if sum > 0.0 { "+" } else { "" }, format_with_unit(sum, &kind.unit)),
-        (false, true) => format!("{} a request {name}", format_with_unit(sum / requests, &kind.unit)),
-        (false, false) => format!("{} {name}", format_with_unit(sum, &kind.unit)),
-    });
+    let texts =
+        caught.into_iter().map(|(ProfileTotal { sum, requests }, name)| match (kind.is_stock, requests > 0.0) {
+            (true, _) => format!("{}{} {name}", if sum > 0.0 { "+" } else { "" }, format_with_unit(sum, &kind.unit)),
+            (false, true) => format!("{} a request {name}", format_with_unit(sum / requests, &kind.unit)),
+            (false, false) => format!("{} {name}", format_with_unit(sum, &kind.unit)),
+        });
     Some(format!("{} {}", kind.sample_type, texts.collect::<Vec<_>>().join(", ")))
 }
 
@@ -154,7 +155,7 @@ pub(crate) fn add_function_cost_table(
 ) {
     let unit = &comparison.sample_type.unit;
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().collect();
-    rows.retain(|DiffRow { flat, cum, costliest_callee: handed_on, .. }| {
+    rows.retain(|DiffRow { flat, cum, costliest_callee_cost: handed_on, .. }| {
         cum.after == 0.0
             || *handed_on < CALLEE_COST_SHARE_MIN * cum.after
             || flat.after > (1.0 - CALLEE_COST_SHARE_MIN) * cum.after
@@ -276,7 +277,7 @@ impl<'a> ProfilesFields<'a> {
             kind: &kind.kind,
             sample_type: &kind.sample_type,
             unit: &kind.unit,
-            stock: kind.stock,
+            stock: kind.is_stock,
             sums: ObjectByName(names.into_iter().zip(kind.sums).collect()),
         };
         let comparison = profiles.comparison.as_ref();
@@ -300,7 +301,7 @@ mod tests {
     use crate::document::to_json_value;
     use crate::text;
     use plimsoll_analysis::profile::{CostDivisor, FunctionCostOrder, ProfileView, diff, read};
-    use plimsoll_analysis::taken_profiles::StoredProfile;
+    use plimsoll_analysis::profile_findings::StoredProfile;
     use plimsoll_analysis::{DoubtKind, Doubts};
     use serde_json::json;
 
@@ -335,7 +336,7 @@ mod tests {
             base: "http://h/debug/pprof".into(),
             seconds: 10,
             level_name: "line".into(),
-            counted: "requests",
+            rate_unit: "requests",
             levels: vec![level(10.0, 10.0), level(100.0, 99.0)],
             requests: vec![100.0, 1000.0],
             comparison: Some(diff((&a, &view), (&b, &view), basis, FunctionCostOrder::Cum).expect("comparable")),
@@ -345,21 +346,21 @@ mod tests {
                     sample_type: "alloc_space".into(),
                     unit: "bytes".into(),
                     sums: [sum(1024.0, 4.0), None],
-                    stock: false,
+                    is_stock: false,
                 },
                 ProfileTotals {
                     kind: "goroutine".into(),
                     sample_type: "goroutine".into(),
                     unit: "count".into(),
                     sums: [sum(0.0, 4.0), sum(7.0, 40.0)],
-                    stock: true,
+                    is_stock: true,
                 },
                 ProfileTotals {
                     kind: "mutex".into(),
                     sample_type: "delay".into(),
                     unit: "nanoseconds".into(),
                     sums: [sum(0.0, 4.0), sum(0.0, 40.0)],
-                    stock: false,
+                    is_stock: false,
                 },
             ],
             files: vec![StoredProfile { level: "line".into(), kind: "cpu".into(), file: "x.line.cpu.pb.gz".into() }],

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// A traffic model that was written to a file, with the logs that it was derived from.
-pub struct ModelReport<'a> {
+pub struct ModelView<'a> {
     /// The path of the model file.
     pub file: &'a str,
     /// The access logs that the model was derived from.
@@ -105,7 +105,7 @@ struct CacheHitRatioFields {
 }
 
 /// Renders the JSON document of a model of access logs.
-pub fn model_document(shown: &ModelReport) -> Value {
+pub fn model_document(shown: &ModelView) -> Value {
     let facts = &shown.model.facts;
     to_json_value(&ModelDocument {
         schema: "plimsoll.model/1",
@@ -118,11 +118,11 @@ pub fn model_document(shown: &ModelReport) -> Value {
         endpoints: facts.endpoints,
         scenarios: facts.scenarios,
         sequences: facts.sequences,
-        left_out: &facts.left_out,
+        left_out: &facts.omitted_requests,
         keys_withheld: facts.keys_withheld,
         duration_s: shown.model.span_ns as f64 / 1e9,
-        rate: shown.model.pace.rate.to_string(),
-        arrivals: shown.model.pace.arrivals,
+        rate: shown.model.visit_arrivals.rate.to_string(),
+        arrivals: shown.model.visit_arrivals.arrivals,
         verify: shown.distances.map(model_verification_fields),
     })
 }
@@ -136,7 +136,7 @@ fn quantile_fields(list: &[(f64, f64, f64)]) -> ObjectByName<String, LogAndModel
 
 fn model_verification_fields(distances: &ModelDistances) -> ModelVerificationFields {
     let apart = distances.figures_over_bounds();
-    let dispersion = distances.dispersion.iter().zip(&distances.dispersion_off_max);
+    let dispersion = distances.dispersion.iter().zip(&distances.dispersion_difference_max);
     let dispersion = dispersion.map(|((width_ns, both), off_max)| DispersionFields {
         window_s: *width_ns as f64 / 1e9,
         log: both.map(|(log, _)| log),
@@ -166,7 +166,7 @@ fn model_verification_fields(distances: &ModelDistances) -> ModelVerificationFie
 }
 
 /// Renders the report of a model of access logs as text blocks.
-pub fn model_report(shown: &ModelReport) -> Report {
+pub fn model_report(shown: &ModelView) -> Report {
     let (model, facts) = (shown.model, &shown.model.facts);
     let mut report = Report::default();
     let headline = match shown.distances.map(ModelDistances::figures_over_bounds) {
@@ -179,7 +179,7 @@ pub fn model_report(shown: &ModelReport) -> Report {
             )
         }
         Some(apart) => {
-            let said: Vec<String> = apart.into_iter().map(|figure| figure.said).collect();
+            let said: Vec<String> = apart.into_iter().map(|figure| figure.message).collect();
             format!("{} differs from {}: {}", shown.file, shown.logs.join(", "), said.join("; "))
         }
     };
@@ -221,7 +221,8 @@ pub fn model_report(shown: &ModelReport) -> Report {
             ),
         ));
     }
-    let mut left_out: Vec<String> = facts.left_out.iter().map(|(why, n)| format!("{why} {}", count(*n))).collect();
+    let mut left_out: Vec<String> =
+        facts.omitted_requests.iter().map(|(why, n)| format!("{why} {}", count(*n))).collect();
     if shown.lines_unparsed > 0 {
         left_out.push(format!("unparsed lines {}", count(shown.lines_unparsed)));
     }
@@ -260,7 +261,7 @@ fn distance_rows(distances: &ModelDistances) -> Vec<Vec<String>> {
         share(distances.mix_tv),
         share(distances.mix_tv_max),
     ]];
-    for ((width_ns, both), off_max) in distances.dispersion.iter().zip(&distances.dispersion_off_max) {
+    for ((width_ns, both), off_max) in distances.dispersion.iter().zip(&distances.dispersion_difference_max) {
         let name = format!("dispersion at {}", duration(*width_ns as f64));
         let bound = share(*off_max);
         rows.push(match both {
@@ -268,7 +269,9 @@ fn distance_rows(distances: &ModelDistances) -> Vec<Vec<String>> {
             None => vec![name, "not measurable".to_owned(), String::new(), String::new(), bound],
         });
     }
-    for ((quantile, log, model), off_max) in distances.visit_requests.iter().zip(&distances.visit_off_max) {
+    for ((quantile, log, model), off_max) in
+        distances.visit_requests.iter().zip(&distances.visit_requests_difference_max)
+    {
         let name = format!("requests in a visit, p{percentile}", percentile = quantile * 100.0);
         let bound = format!("{} requests", short(*off_max));
         rows.push(vec![name, short(*log), short(*model), share((model / log.max(1.0) - 1.0).abs()), bound]);
@@ -280,7 +283,7 @@ fn distance_rows(distances: &ModelDistances) -> Vec<Vec<String>> {
     if let Some(tv) = distances.transitions_tv {
         rows.push(vec!["order of endpoints".to_owned(), String::new(), String::new(), share(tv), String::new()]);
     }
-    for ((size, log, model), off_max) in distances.hit_ratio.iter().zip(&distances.hit_off_max) {
+    for ((size, log, model), off_max) in distances.hit_ratio.iter().zip(&distances.hit_ratio_difference_max) {
         let name = format!("hit rate of a cache of {paths} paths", paths = count(*size as u64));
         rows.push(vec![name, share(*log), share(*model), share((model - log).abs()), share(*off_max)]);
     }

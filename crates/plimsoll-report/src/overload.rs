@@ -20,7 +20,7 @@ use serde_json::Value;
 /// the load line, and the recovery.
 pub(crate) fn overload_answer(found: &OverloadResult) -> String {
     let Some(verdict) = found.verdict else {
-        let serves = found.steps.iter().any(|step| step.answered_rps > 0.0);
+        let serves = found.steps.iter().any(|step| step.succeeded_rps > 0.0);
         return match found.steps.is_empty() || serves {
             true => "the load of the overload test did not finish: there is no verdict",
             false => "no request succeeded at any rate: there is no load line to exceed",
@@ -62,8 +62,15 @@ fn watch_time_text(found: &OverloadResult) -> String {
 }
 
 /// Formats the number of failed requests of a load step by kind; `-` if no request failed.
-fn refused_text(refused: &UnsuccessfulCounts, is_grpc: bool) -> String {
-    let UnsuccessfulCounts { overload_status: too_much, status, timeout, connection, unsent, after_p50_ns } = *refused;
+fn failure_counts_text(refused: &UnsuccessfulCounts, is_grpc: bool) -> String {
+    let UnsuccessfulCounts {
+        overload_status: too_much,
+        other_status: status,
+        timeout,
+        connection,
+        unsent,
+        failure_time_p50_ns: after_p50_ns,
+    } = *refused;
     let parts = [
         (too_much, if is_grpc { "RESOURCE_EXHAUSTED or UNAVAILABLE" } else { "429 or 503" }),
         (status, "other failed responses"),
@@ -85,7 +92,7 @@ pub(crate) fn load_step_row(step: &OverloadStep, is_grpc: bool) -> Vec<String> {
         format!("{}/s", rate(step.goodput_rps)),
         share(step.goodput_share.clamp(0.0, 1.0)),
         step.accepted_p99_ns.map_or_else(|| "-".to_owned(), |ns| duration(ns as f64)),
-        refused_text(&step.unsuccessful, is_grpc),
+        failure_counts_text(&step.unsuccessful, is_grpc),
     ]
 }
 
@@ -114,7 +121,7 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
         found.steps.iter().map(|step| load_step_row(step, is_grpc)).collect()
     };
     report.add_table(&STEP_HEADINGS, rows(found.plan, &found.overload));
-    if let Some((plan, other)) = &found.against {
+    if let Some((plan, other)) = &found.second_target {
         report.add_sentence(Tone::Answer, format!("against {}: {}", target_text(plan), overload_answer(other)));
         report.add_table(&STEP_HEADINGS, rows(plan, other));
     }
@@ -150,9 +157,10 @@ pub(crate) fn overload_page(
     let in_time = |second: &OverloadSecond| second.in_time;
     let mut lines =
         vec![line("offered", seconds, |second| second.offered), line("completed in time", seconds, in_time)];
-    lines
-        .extend(found.against.as_ref().map(|(_, other)| line("goodput of the second target", &other.seconds, in_time)));
-    let panel = Panel { title: "requests/s".to_owned(), unit: AxisUnit::Count, log: false, lines };
+    lines.extend(
+        found.second_target.as_ref().map(|(_, other)| line("goodput of the second target", &other.seconds, in_time)),
+    );
+    let panel = Panel { title: "requests/s".to_owned(), unit: AxisUnit::Count, is_log_scale: false, lines };
     let subtitle =
         format!("{}, line {}", heading::target_title(context.plan), load_line_text(context, &found.overload));
     page.append(series_section("Past the load line and back", &subtitle, &[panel]));
@@ -213,14 +221,20 @@ struct RefusalCountsFields {
 
 impl From<&OverloadStep> for OverloadStepFields {
     fn from(step: &OverloadStep) -> OverloadStepFields {
-        let UnsuccessfulCounts { overload_status: too_much, status, timeout, connection, unsent, after_p50_ns } =
-            step.unsuccessful;
+        let UnsuccessfulCounts {
+            overload_status: too_much,
+            other_status: status,
+            timeout,
+            connection,
+            unsent,
+            failure_time_p50_ns: after_p50_ns,
+        } = step.unsuccessful;
         let OverloadStep {
             factor,
             offered_rps,
             retries_rps: again_rps,
             goodput_rps,
-            answered_rps,
+            succeeded_rps: answered_rps,
             goodput_share: kept_share,
             accepted_p99_ns,
             ..
@@ -246,7 +260,7 @@ pub(crate) fn overload_document(
     found: &OverloadFinding,
     warnings: &[String],
 ) -> Value {
-    let OverloadFinding { slo, retries, overload, against, server, .. } = found;
+    let OverloadFinding { slo, retries, overload, second_target: against, server, .. } = found;
     let made = LoadSetupFields::new(context.plan, context.injectors);
     to_json_value(&OverloadDocument {
         frame: CommonDocumentFields::new("plimsoll.overload/1", experiment, Some(made)),

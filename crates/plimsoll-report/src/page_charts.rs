@@ -7,7 +7,7 @@
 
 use crate::block::{Report, Tone};
 use crate::chart::{
-    self, AxisUnit, ChartLine, ComparedBlocks, Heading, LadderBlocks, NamedSearch, Panel, Theme, heading,
+    self, AxisUnit, ChartLine, ComparisonChartData, Heading, LadderChartData, NamedSearch, Panel, Theme, heading,
 };
 use crate::find::{TRIAL_HEADINGS, find_report, trial_row};
 use crate::format::{bytes, count, duration, format_utc_date, rate, share};
@@ -123,7 +123,7 @@ fn server_series_section(run: &Run) -> Report {
         let alone = names.iter().filter(|&&other| ending(other) == ending(name)).count() == 1;
         if alone { ending(name) } else { name }.replace(['_', '.'], " ")
     };
-    let panel = |title: &str, unit, lines| Panel { title: title.to_owned(), unit, log: false, lines };
+    let panel = |title: &str, unit, lines| Panel { title: title.to_owned(), unit, is_log_scale: false, lines };
     let of = |(title, unit, names): &(&str, AxisUnit, &[&'static str])| {
         panel(title, *unit, names.iter().filter_map(|&name| line(name, shown(names, name))).collect())
     };
@@ -248,7 +248,7 @@ pub(crate) fn environment_section(experiment: &Experiment, seed: Option<u64>, ar
 /// Returns the unit of the rates in a comparison of two searches: the common unit, or both units if
 /// they differ.
 pub(crate) fn common_rate_unit(a: &Findings, b: &Findings) -> &'static str {
-    if a.counted == b.counted { a.counted } else { "requests or sessions" }
+    if a.rate_unit == b.rate_unit { a.rate_unit } else { "requests or sessions" }
 }
 
 /// Renders one chart of two separate searches, each with its name. The report does not claim a
@@ -338,21 +338,30 @@ pub(crate) fn find_page(
 
 /// Draws the chart of a comparison of A and B as SVG.
 pub(crate) fn prove_svg(context: &ProveContext, found: &ProveFinding, theme: Theme) -> String {
-    let above = heading::prove_chart_heading(&found.proof, &found.blocks.arms, &compared_load(context));
-    chart::prove_chart(&above, compared_blocks(found), theme)
+    let above = heading::prove_chart_heading(&found.comparison, &found.blocks.arms, &compared_load(context));
+    chart::prove_chart(&above, comparison_chart_data(found), theme)
 }
 
-fn compared_blocks<'a>(found: &'a ProveFinding) -> ComparedBlocks<'a> {
-    ComparedBlocks { proof: &found.proof, blocks: &found.blocks.blocks, narrowing: &found.narrowing }
+fn comparison_chart_data<'a>(found: &'a ProveFinding) -> ComparisonChartData<'a> {
+    ComparisonChartData {
+        proof: &found.comparison,
+        blocks: &found.blocks.blocks,
+        interim_estimates: &found.interim_estimates,
+    }
 }
 
 /// Renders the page of a comparison of two servers, A and B.
 pub(crate) fn prove_page(context: &ProveContext, found: &ProveFinding, around: &PageContext) -> Report {
     let mut charts = Report::default();
-    let (headings, rows) = block_values_table(&found.proof, &found.blocks.blocks);
-    let above = heading::prove_chart_heading(&found.proof, &found.blocks.arms, &compared_load(context)).without_title();
-    charts.add_responsive_chart(|theme| chart::prove_chart(&above, compared_blocks(found), theme), &headings, rows);
-    let mut report = prove_report(context, &found.proof);
+    let (headings, rows) = block_values_table(&found.comparison, &found.blocks.blocks);
+    let above =
+        heading::prove_chart_heading(&found.comparison, &found.blocks.arms, &compared_load(context)).without_title();
+    charts.add_responsive_chart(
+        |theme| chart::prove_chart(&above, comparison_chart_data(found), theme),
+        &headings,
+        rows,
+    );
+    let mut report = prove_report(context, &found.comparison);
     report.insert_after_answer(charts);
     let seed = Some(found.blocks.plan.load.seed);
     report.append(around.extra.clone()).append(environment_section(context.experiment, seed, around));
@@ -363,13 +372,13 @@ pub(crate) fn prove_page(context: &ProveContext, found: &ProveFinding, around: &
 pub(crate) fn ladder_svg(context: &ProveContext, found: &LadderFinding, theme: Theme) -> String {
     chart::ladder_chart(
         &heading::ladder_chart_heading(&found.ladder, &compared_load(context)),
-        ladder_blocks(found),
+        ladder_chart_data(found),
         theme,
     )
 }
 
-fn ladder_blocks<'a>(found: &'a LadderFinding) -> LadderBlocks<'a> {
-    LadderBlocks { ladder: &found.ladder, blocks: &found.blocks.blocks, rung_urls: &found.blocks.arms }
+fn ladder_chart_data<'a>(found: &'a LadderFinding) -> LadderChartData<'a> {
+    LadderChartData { ladder: &found.ladder, blocks: &found.blocks.blocks, rung_urls: &found.blocks.arms }
 }
 
 /// Renders the page of a ladder, which measures several servers (rungs) in turn.
@@ -377,7 +386,7 @@ pub(crate) fn ladder_page(context: &ProveContext, found: &LadderFinding, around:
     let mut charts = Report::default();
     let (headings, rows) = ladder_table(&found.ladder);
     let above = heading::ladder_chart_heading(&found.ladder, &compared_load(context)).without_title();
-    charts.add_responsive_chart(|theme| chart::ladder_chart(&above, ladder_blocks(found), theme), &headings, rows);
+    charts.add_responsive_chart(|theme| chart::ladder_chart(&above, ladder_chart_data(found), theme), &headings, rows);
     let mut report = ladder_report(context, &found.ladder);
     report.insert_after_answer(charts);
     let seed = Some(found.blocks.plan.load.seed);

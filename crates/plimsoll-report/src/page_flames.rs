@@ -4,13 +4,13 @@
 //! Not here: how a flame graph is drawn (`flame`), and reading the profiles.
 
 use crate::block::Report;
-use crate::flame::{Flame, inline_svg};
+use crate::flame::{FlameGraph, inline_svg};
 use crate::load_profiles::profiles_report;
 use plimsoll_analysis::Assessment;
 use plimsoll_analysis::profile::{
     CostDivisor, FunctionCostOrder, ProfileView, diff, flame_graph_difference_tree, flame_graph_tree, sum_by_function,
 };
-use plimsoll_analysis::taken_profiles::SingleTargetProfiles;
+use plimsoll_analysis::profile_findings::SingleTargetProfiles;
 use plimsoll_model::profile::Profile;
 
 /// The maximum number of frames of a flame graph inside a page. With this limit, the page of a
@@ -32,8 +32,8 @@ pub fn profiles_section(
     if let Some(profile) = high.or(low) {
         let level = if high.is_some() { &profiles.level_name } else { "low" };
         let view = ProfileView::all_samples(profile.sample_type_default);
-        let column = &profile.sample_types[view.sample_type];
-        let flame = Flame {
+        let column = &profile.sample_types[view.column];
+        let flame = FlameGraph {
             tree: &flame_graph_tree(profile, &view, PAGE_FRAMES_MAX),
             title: &format!("CPU by function ({level})"),
             subtitle: &format!("{} of {}; {} s", column.kind, profiles.base, profiles.seconds),
@@ -49,7 +49,7 @@ pub fn profiles_section(
         // `flame_graph_difference_tree` never fails here, because the two profiles were already
         // compared successfully.
         if let Ok(tree) = flame_graph_difference_tree((low, &a), (high, &b), comparison.basis, PAGE_FRAMES_MAX) {
-            let flame = Flame {
+            let flame = FlameGraph {
                 tree: &tree,
                 title: &format!(
                     "CPU time per request: low load compared with the {high_load}",
@@ -88,7 +88,7 @@ pub fn flame_difference(
         return report;
     };
     let is_of_requests = matches!(basis, CostDivisor::Requests { .. });
-    let flame = Flame {
+    let flame = FlameGraph {
         tree: &tree,
         title: if is_of_requests { "CPU a request: B against A" } else { "CPU shares: B against A" },
         subtitle: "red: costs more than in A; blue: less; grey: may be chance",

@@ -4,7 +4,7 @@
 //! Not here: flame graphs inside a page (`page_flames`), and drawing (`flame`).
 
 use crate::block::Report;
-use crate::flame::{Flame, standalone_html, standalone_svg};
+use crate::flame::{FlameGraph, standalone_html, standalone_svg};
 use crate::profile::{diff_cost_unit, format_with_unit, profile_facts};
 use crate::text;
 use plimsoll_analysis::profile::{FlameGraphTree, FunctionCostTable, ProfileDiff};
@@ -30,7 +30,7 @@ pub fn render_profile_flame_graph(
 ) -> String {
     let subtitle = append_merged_frames_note(profile_facts(profile, column, sums.total), tree);
     let total = sums.selected_total as f64;
-    draw(&Flame { tree, title, subtitle: &subtitle, unit: &column.unit, divisor: None, total }, format, report)
+    draw(&FlameGraph { tree, title, subtitle: &subtitle, unit: &column.unit, divisor: None, total }, format, report)
 }
 
 /// Renders the flame graph of the difference between two profiles. `report` is the table of
@@ -48,19 +48,25 @@ pub fn render_difference_flame_graph(
     let (from, to) = (format_with_unit(total.before, unit), format_with_unit(total.after, unit));
     let kind = &comparison.sample_type.kind;
     let text = format!("{kind}{of}: {from} before, {to} after; red: costs more, blue: costs less, grey: may be chance");
-    let flame =
-        Flame { tree, title, subtitle: &append_merged_frames_note(text, tree), unit, divisor: per, total: total.after };
+    let flame = FlameGraph {
+        tree,
+        title,
+        subtitle: &append_merged_frames_note(text, tree),
+        unit,
+        divisor: per,
+        total: total.after,
+    };
     draw(&flame, format, report)
 }
 
 fn append_merged_frames_note(mut text: String, tree: &FlameGraphTree) -> String {
-    if tree.left_out {
+    if tree.has_merged_frames {
         text.push_str("; the narrowest frames of the flame graph are merged");
     }
     text
 }
 
-fn draw(flame: &Flame, format: FlameFormat, report: &Report) -> String {
+fn draw(flame: &FlameGraph, format: FlameFormat, report: &Report) -> String {
     match format {
         FlameFormat::Html => {
             let table = text::render(report, false).replace('&', "&amp;").replace('<', "&lt;");

@@ -23,17 +23,17 @@ pub struct Progress {
     /// interval first. All intervals have equal length.
     pub rates_rps: Vec<f64>,
     /// The load's figures of the last second; `None` before the first measurement.
-    pub now: Option<LiveFigures>,
+    pub live_figures: Option<LiveFigures>,
     /// The number of requests of the current load that failed or were never sent.
-    pub bad: u64,
+    pub failed_or_unsent: u64,
     /// The number of cores that the server used in the last second; `None` if the server was not
     /// observed.
     pub server_cores: Option<f64>,
 }
 
-const UNICODE_SPARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const UNICODE_SPARKLINE_CHARACTERS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// The characters of a sparkline for terminals without Unicode.
-const ASCII_SPARKS: [char; 8] = ['_', '.', ',', '-', '=', '+', '*', '#'];
+const ASCII_SPARKLINE_CHARACTERS: [char; 8] = ['_', '.', ',', '-', '=', '+', '*', '#'];
 
 /// Formats `values` as a sparkline of at most `width` characters, the oldest value first. If there
 /// are more values than characters, each character shows the mean of several values. The height of
@@ -45,7 +45,7 @@ pub fn sparkline(values: &[f64], width: usize, unicode: bool) -> String {
     let joined = values.len().div_ceil(width);
     let columns: Vec<f64> = values.chunks(joined).map(|c| c.iter().sum::<f64>() / c.len() as f64).collect();
     let most = columns.iter().copied().filter(|v| v.is_finite()).fold(0.0, f64::max);
-    let signs = if unicode { UNICODE_SPARKS } else { ASCII_SPARKS };
+    let signs = if unicode { UNICODE_SPARKLINE_CHARACTERS } else { ASCII_SPARKLINE_CHARACTERS };
     let sign = |value: f64| match (value / most * 7.0).round() {
         height if most > 0.0 && height.is_finite() => signs[height.clamp(0.0, 7.0) as usize],
         _ => signs[0],
@@ -82,7 +82,7 @@ fn live_figure_texts(progress: &Progress, now: &LiveFigures) -> Vec<String> {
         format!("p90 {:>7}", time(now.p90_ns)),
         format!("p99 {:>7}", time(now.p99_ns)),
         format!("max {:>7}", time(now.max_ns)),
-        format!("{} bad", count(progress.bad)),
+        format!("{} bad", count(progress.failed_or_unsent)),
         format!("{} in flight", count(now.in_flight)),
     ];
     figures.extend(progress.server_cores.map(|cores| format!("server {cores:.2} cores")));
@@ -113,7 +113,7 @@ pub fn progress_display_lines(progress: &Progress, columns: usize, unicode: bool
         }
         _ => lines.extend(wrap_lines(clock.trim_end(), columns, 2)),
     }
-    if let Some(now) = &progress.now {
+    if let Some(now) = &progress.live_figures {
         let rps = format!("{:<20}", format!("  {}/s", rate(now.rps)));
         let width = columns.saturating_sub(rps.chars().count()).min(120);
         lines.push(format!("{rps}{}", sparkline(&progress.rates_rps, width, unicode)));
@@ -140,7 +140,7 @@ pub fn progress_line(progress: &Progress) -> String {
     parts.push(escape_to_one_line(&progress.activity).into_owned());
     // The line omits the figures at the beginning of a load, because most responses have not
     // arrived yet and the figures would mislead.
-    if let Some(now) = progress.now.as_ref().filter(|now| !now.has_just_begun) {
+    if let Some(now) = progress.live_figures.as_ref().filter(|now| !now.has_just_begun) {
         parts.push(format!("completes {}/s", rate(now.rps)));
         let figures = live_figure_texts(progress, now).into_iter();
         parts.extend(figures.map(|f| f.split_whitespace().collect::<Vec<_>>().join(" ")));
@@ -160,7 +160,7 @@ mod tests {
             elapsed_s: 12.34,
             total_s: Some(30.0),
             rates_rps: (0..100).map(|k| f64::from(k % 17)).collect(),
-            now: Some(LiveFigures {
+            live_figures: Some(LiveFigures {
                 rps: 16_206.0,
                 p50_ns: 1_200_000,
                 p90_ns: 2_000_000,
@@ -169,7 +169,7 @@ mod tests {
                 in_flight: 64,
                 has_just_begun: false,
             }),
-            bad: 3,
+            failed_or_unsent: 3,
             server_cores: None,
         }
     }
@@ -192,7 +192,10 @@ mod tests {
     #[test]
     fn a_line_has_no_figures_of_a_load_that_has_just_begun() {
         let now = LiveFigures { has_just_begun: true, ..LiveFigures::default() };
-        assert_eq!(progress_line(&Progress { now: Some(now), ..example_progress() }), "12.3 of 30 s, 64 users");
+        assert_eq!(
+            progress_line(&Progress { live_figures: Some(now), ..example_progress() }),
+            "12.3 of 30 s, 64 users"
+        );
     }
 
     #[test]
@@ -228,7 +231,7 @@ mod tests {
             figures in any::<[u64; 4]>(),
         ) {
             let now = LiveFigures { p50_ns: figures[0], p99_ns: figures[1], in_flight: figures[2], ..LiveFigures::default() };
-            let progress = Progress { activity: doing, total_s: total, rates_rps: rates, now: Some(now), bad: figures[3], ..example_progress() };
+            let progress = Progress { activity: doing, total_s: total, rates_rps: rates, live_figures: Some(now), failed_or_unsent: figures[3], ..example_progress() };
             for line in progress_display_lines(&progress, columns, unicode) {
                 prop_assert!(line.chars().count() < columns.max(21), "{columns}: {line}");
                 prop_assert!(unicode || line.is_ascii() || !progress.activity.is_ascii(), "{line}");

@@ -3,17 +3,17 @@
 //! in turn. A block is one round in which every server is measured once.
 
 use crate::block::{Report, Tone};
-use crate::failed;
+use crate::failure_kinds;
 use crate::format::{count, duration, flag_time, rate, share};
 use crate::remedy::sentence_text;
 use crate::run::load_text;
 use crate::wrap::wrap_text;
-use plimsoll_analysis::FailedKind;
+use plimsoll_analysis::FailedResponseGroup;
 use plimsoll_analysis::finding::MeasuredBlocks;
 use plimsoll_analysis::prove::rules::{EffectUnavailable, quantile_requests_needed};
 use plimsoll_analysis::prove::{
-    ComparisonBlock, ComparisonEnd, ComparisonResult, ConfidenceInterval, Criterion, InterimEstimate, Ladder,
-    MeasureComparison, ProveVerdict, RouteComparison, RouteMeasure, Rules, Rung, VerdictReason, arm_name,
+    ComparisonBlock, ComparisonEnd, ComparisonResult, ComparisonRules, ConfidenceInterval, Criterion, InterimEstimate,
+    Ladder, MeasureComparison, ProveVerdict, RouteComparison, RouteMeasure, Rung, VerdictReason, arm_name,
 };
 use plimsoll_analysis::study::StudyFailure;
 use plimsoll_model::{Experiment, ExperimentSpec, PlanRecord};
@@ -105,13 +105,17 @@ pub fn abort_reason_text(broken: &StudyFailure) -> String {
             )
         }
         StudyFailure::NotReached(arm) => format!("{arm} was not reached"),
-        StudyFailure::Ended(reason) => reason.clone(),
+        StudyFailure::LoadEndedEarly(reason) => reason.clone(),
     }
 }
 
 /// Formats the interim result of a comparison as one sentence. `budget_enough_ns` is the time
 /// budget in ns that would probably lead to a verdict, if the present budget is too small.
-pub fn comparison_progress_text(settings: &Rules, standing: &InterimEstimate, budget_enough_ns: Option<u64>) -> String {
+pub fn comparison_progress_text(
+    settings: &ComparisonRules,
+    standing: &InterimEstimate,
+    budget_enough_ns: Option<u64>,
+) -> String {
     let advice = budget_enough_ns.map(|ns| format!("; --budget {} would decide", flag_time(ns)));
     format!(
         "after {blocks} blocks, {measure} of B differs from A by {change} ({interval}); the margin is {margin}{advice}",
@@ -137,7 +141,7 @@ pub fn comparison_log_heading() -> String {
 
 /// Formats one row of the live log of a comparison: the change from server A to server B, estimated
 /// from all blocks measured so far.
-pub fn comparison_log_row(elapsed_ns: u64, settings: &Rules, standing: &InterimEstimate) -> String {
+pub fn comparison_log_row(elapsed_ns: u64, settings: &ComparisonRules, standing: &InterimEstimate) -> String {
     let at = format!("{:.1} s", elapsed_ns as f64 / 1e9);
     let (change, interval) =
         (relative_change_text(standing.ratio), relative_change_interval_text(standing.ratio_interval));
@@ -178,12 +182,15 @@ pub fn prove_answer(proof: &ComparisonResult) -> String {
     // If both servers are restarted for each load, the confidence interval includes the variation
     // between starts of a server. If the servers are not restarted, the result is valid only for
     // the two running server processes.
-    comparison_answer_with_scope(proof, if proof.fresh { "" } else { ", valid only for these two running processes" })
+    comparison_answer_with_scope(
+        proof,
+        if proof.restarts_builds { "" } else { ", valid only for these two running processes" },
+    )
 }
 
 /// Formats the result of a comparison as [`prove_answer`] does, without the remark that the result
 /// is valid only for the running processes.
-pub(crate) fn prove_answer_plain(proof: &ComparisonResult) -> String {
+pub(crate) fn prove_answer_without_scope(proof: &ComparisonResult) -> String {
     comparison_answer_with_scope(proof, "")
 }
 
@@ -200,7 +207,7 @@ fn comparison_answer_with_scope(proof: &ComparisonResult, scope: &str) -> String
         format!("{} {} ({})", measure_text(one.measure), relative_change_text(one.ratio), interval_text(one))
     });
     let estimate = estimate.unwrap_or_default();
-    if let (Some(VerdictReason::Fails), Some(success)) = (&proof.reason, &proof.success) {
+    if let (Some(VerdictReason::MoreFailures), Some(success)) = (&proof.reason, &proof.success) {
         let [a, b] = success.rates.map(|rate| share(1.0 - rate));
         let estimate = if estimate.is_empty() { estimate } else { format!("; {estimate}") };
         return format!("{verdict}{scope}: B fails {b} of its requests, A fails {a}{estimate}");
@@ -227,16 +234,20 @@ fn inconclusive_text(proof: &ComparisonResult) -> String {
     });
     let advice = budget_advice_text(proof).map(|advice| format!("; {advice}")).unwrap_or_default();
     match (&proof.reason, primary, seen) {
-        (Some(VerdictReason::Ended(why)), _, Some(seen)) => format!("inconclusive: {why}; until then {seen}"),
-        (Some(VerdictReason::Ended(why)), _, None) => format!("inconclusive: {why}"),
-        (Some(VerdictReason::Against(verdict, reason)), _, Some(estimate)) => {
+        (Some(VerdictReason::NoValidMeasurement(why)), _, Some(seen)) => {
+            format!("inconclusive: {why}; until then {seen}")
+        }
+        (Some(VerdictReason::NoValidMeasurement(why)), _, None) => format!("inconclusive: {why}"),
+        (Some(VerdictReason::Contradicted(verdict, reason)), _, Some(estimate)) => {
             let way_out = match verdict {
                 ProveVerdict::Better => "; --allow-different-answers compares A and B anyway",
                 _ => "",
             };
             format!("inconclusive: {estimate}. The verdict would be {verdict}, but {reason}{way_out}")
         }
-        (Some(VerdictReason::NotTaken(why)), ..) => format!("not provable: {}{advice}", missing_measure_text(*why)),
+        (Some(VerdictReason::PrimaryUnavailable(why)), ..) => {
+            format!("not provable: {}{advice}", missing_measure_text(*why))
+        }
         (_, Some(one), Some(estimate)) => {
             // A 95 % interval that excludes the ratio 1 (no change) gives no verdict alone. A
             // verdict also depends on the margin, and on a stricter test.
@@ -259,8 +270,8 @@ fn inconclusive_text(proof: &ComparisonResult) -> String {
 /// Formats the reason why a measure of the comparison has no estimate.
 fn missing_measure_text(why: EffectUnavailable) -> String {
     match why {
-        EffectUnavailable::NotTaken => "the compared measure could not be measured".into(),
-        EffectUnavailable::TooFew { q, requests } => format!(
+        EffectUnavailable::MissingMeasure => "the compared measure could not be measured".into(),
+        EffectUnavailable::TooFewRequests { q, requests } => format!(
             "p{percentile:.0} needs {requests_needed} requests to each server, and there were only {requests_measured}",
             percentile = q * 100.0,
             requests_needed = count(quantile_requests_needed(q) as u64),
@@ -275,7 +286,7 @@ const RECOMMENDED_BUDGET_NS_MAX: u64 = 24 * 3600 * 1_000_000_000;
 /// Formats which time budget or how many more blocks a comparison needs to reach a verdict; `None`
 /// if no estimate exists.
 fn budget_advice_text(proof: &ComparisonResult) -> Option<String> {
-    let more = proof.blocks_more?;
+    let more = proof.further_blocks?;
     let blocks = proof.stopped_by == ComparisonEnd::Blocks;
     Some(match proof.budget_enough_ns {
         Some(ns) if ns > RECOMMENDED_BUDGET_NS_MAX => {
@@ -297,8 +308,8 @@ pub(crate) fn comparison_end_text(stopped_by: &ComparisonEnd) -> &str {
         ComparisonEnd::Verdict => "the verdict was certain",
         ComparisonEnd::Blocks => "all requested blocks (loads of A and B) were measured",
         ComparisonEnd::Budget => "the time budget was exhausted",
-        ComparisonEnd::Void => "too few blocks were valid (a block is one load on each side)",
-        ComparisonEnd::Broken(_) => "broken off",
+        ComparisonEnd::TooFewValidBlocks => "too few blocks were valid (a block is one load on each side)",
+        ComparisonEnd::Aborted(_) => "broken off",
     }
 }
 
@@ -323,7 +334,7 @@ pub(crate) fn compared_load(context: &ProveContext) -> String {
 /// text. If no load was recorded, the result is empty.
 pub(crate) fn load_text_per_side(context: &ProveContext) -> Vec<String> {
     let one = |plan: &&PlanRecord| format!("{}, {}", load_text(plan), duration(planned_duration_ns(plan) as f64));
-    let mut loads: Vec<String> = context.measured.loads.iter().map(one).collect();
+    let mut loads: Vec<String> = context.measured.arm_plans.iter().map(one).collect();
     if loads.iter().all(|load| *load == loads[0]) {
         loads.truncate(1);
     }
@@ -342,7 +353,7 @@ fn side_descriptions<'a>(context: &'a ProveContext) -> impl Iterator<Item = (Str
 
 /// Lists the kinds of failed responses as facts (a label and a text) for the report.
 fn failed_facts(context: &ProveContext) -> Vec<(&'static str, String)> {
-    failed::failure_facts(&FailedKind::failures_of_trials(context.experiment.trials.iter()))
+    failure_kinds::failure_facts(&FailedResponseGroup::failures_of_trials(context.experiment.trials.iter()))
 }
 
 /// Renders the report of a comparison of two servers, A and B.
@@ -427,7 +438,7 @@ fn success_row(proof: &ComparisonResult) -> Option<Vec<String>> {
 fn spread_text(proof: &ComparisonResult) -> String {
     let [Some(a), Some(b)] = proof.spread else { return "too few blocks".into() };
     let (a, b) = (percent_text(a), percent_text(b));
-    match proof.fresh {
+    match proof.restarts_builds {
         true => format!(
             "goodput varies between starts of the same build by {a} on A and {b} on B (standard deviation); the \
              intervals include this variation"
@@ -518,7 +529,7 @@ pub(crate) fn block_values_table(
     let headings = ["block", "A", "B", "B against A"];
     let Some(measure) = proof.measures.first().map(|primary| primary.measure) else { return (headings, Vec::new()) };
     let row = |(number, block): (usize, &ComparisonBlock)| {
-        let values: Vec<Option<f64>> = block.readings.iter().map(|reading| reading.printable_value(measure)).collect();
+        let values: Vec<Option<f64>> = block.arm_loads.iter().map(|reading| reading.printable_value(measure)).collect();
         let told =
             |value: &Option<f64>| value.map_or_else(|| "-".to_owned(), |value| measure_value_text(measure, value));
         let against = match (block.void_reason(), values.as_slice()) {
@@ -558,11 +569,11 @@ fn interval_ends_text(interval: Option<ConfidenceInterval>, text: fn(f64) -> Str
 /// Formats the goodput of a rung (a server of a ladder) as a share of the previous rung's goodput,
 /// with the confidence interval. Returns `None` for the first rung of the ladder.
 pub(crate) fn rung_goodput_share_text(rung: &Rung) -> Option<String> {
-    rung.share.map(|share| {
+    rung.goodput_ratio.map(|share| {
         format!(
             "{} ({})",
             goodput_share_percent_text(share),
-            interval_ends_text(rung.share_interval, goodput_share_percent_text)
+            interval_ends_text(rung.goodput_ratio_interval, goodput_share_percent_text)
         )
     })
 }
@@ -626,8 +637,8 @@ pub(crate) fn ladder_table(ladder: &Ladder) -> ([&'static str; 6], Vec<Vec<Strin
         vec![
             arm_name(number as u8).to_string(),
             if ladder.blocks > 0 { format!("{}/s", rate(rung.goodput_rps)) } else { "-".to_owned() },
-            known(rung.share, goodput_share_percent_text),
-            ends(rung.share, rung.share_interval, goodput_share_percent_text),
+            known(rung.goodput_ratio, goodput_share_percent_text),
+            ends(rung.goodput_ratio, rung.goodput_ratio_interval, goodput_share_percent_text),
             known(rung.cost_us, added_cost_text),
             ends(rung.cost_us, rung.cost_us_interval, added_cost_text),
         ]

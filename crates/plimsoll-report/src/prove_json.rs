@@ -2,19 +2,19 @@
 //! `docs/reference/json.md` describes.
 
 use crate::document::to_json_value;
-use crate::failed::{FailedAnswerFields, failed_answers};
+use crate::failure_kinds::{FailedAnswerFields, failed_answers};
 use crate::json::{CommonDocumentFields, InterferenceFields, LoadSetupFields};
 use crate::prove::{ProveContext, planned_duration_ns, prove_answer};
 use crate::prove_profiles::ProveProfilesFields;
 use crate::remedy::sentence_text;
 use crate::run::load_text;
 use plimsoll_analysis::finding::{LadderFinding, ProveFinding};
+use plimsoll_analysis::profile_findings::BothSidesProfiles;
 use plimsoll_analysis::prove::{
     ArmLoadFigures, ComparisonBlock, ComparisonEnd, ConfidenceInterval, Criterion, InterimEstimate, MeasureComparison,
     RouteComparison, RouteMeasure, Rung, SuccessRateComparison, VerdictReason, arm_name,
 };
-use plimsoll_analysis::taken_profiles::BothSidesProfiles;
-use plimsoll_analysis::{Assessment, FailedKind};
+use plimsoll_analysis::{Assessment, FailedResponseGroup};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -46,10 +46,10 @@ fn finite_interval_ends(interval: Option<ConfidenceInterval>) -> Option<[Option<
 /// alone.
 fn verdict_reason_json_name(reason: &VerdictReason) -> &'static str {
     match reason {
-        VerdictReason::Fails => "fails_more",
-        VerdictReason::NotTaken(_) => "not_taken",
-        VerdictReason::Against(..) => "speaks_against",
-        VerdictReason::Ended(_) => "ended",
+        VerdictReason::MoreFailures => "fails_more",
+        VerdictReason::PrimaryUnavailable(_) => "not_taken",
+        VerdictReason::Contradicted(..) => "speaks_against",
+        VerdictReason::NoValidMeasurement(_) => "ended",
     }
 }
 
@@ -58,8 +58,8 @@ fn comparison_end_json_name(stopped_by: &ComparisonEnd) -> &'static str {
         ComparisonEnd::Verdict => "verdict",
         ComparisonEnd::Blocks => "blocks",
         ComparisonEnd::Budget => "budget",
-        ComparisonEnd::Void => "void",
-        ComparisonEnd::Broken(_) => "broken",
+        ComparisonEnd::TooFewValidBlocks => "void",
+        ComparisonEnd::Aborted(_) => "broken",
     }
 }
 
@@ -99,8 +99,8 @@ struct BlockFields<'a>(&'a ComparisonBlock);
 
 impl Serialize for BlockFields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.readings.len() + 1))?;
-        for (arm, reading) in (0..).zip(&self.0.readings) {
+        let mut map = serializer.serialize_map(Some(self.0.arm_loads.len() + 1))?;
+        for (arm, reading) in (0..).zip(&self.0.arm_loads) {
             map.serialize_entry(&arm_name(arm).to_ascii_lowercase(), &ReadingFields::from(reading))?;
         }
         map.serialize_entry("void", &self.0.void_reason().map(sentence_text))?;
@@ -126,7 +126,7 @@ impl<'a> ComparisonFields<'a> {
         schema: &'static str,
         context: &ProveContext<'a>,
         warnings: &'a [String],
-        kinds: &'a [FailedKind],
+        kinds: &'a [FailedResponseGroup],
     ) -> ComparisonFields<'a> {
         let ProveContext { experiment, measured } = context;
         let made = LoadSetupFields::new(measured.plan, &experiment.environment.injectors);
@@ -143,7 +143,7 @@ impl<'a> ComparisonFields<'a> {
 
 /// Returns the load of an arm (server) in words, and its duration in s.
 fn load_text_and_duration(context: &ProveContext, arm: usize) -> (Option<String>, Option<f64>) {
-    let plan = context.measured.loads.get(arm);
+    let plan = context.measured.arm_plans.get(arm);
     (plan.map(|plan| load_text(plan)), plan.map(|plan| planned_duration_ns(plan) as f64 / 1e9))
 }
 
@@ -279,9 +279,9 @@ pub(crate) fn proof_document(
     warnings: &[String],
     profiles: Option<&Assessment<BothSidesProfiles>>,
 ) -> Value {
-    let proof = &found.proof;
+    let proof = &found.comparison;
     let (load, load_s) = load_text_and_duration(context, 0);
-    let kinds = FailedKind::failures_of_trials(context.experiment.trials.iter());
+    let kinds = FailedResponseGroup::failures_of_trials(context.experiment.trials.iter());
     to_json_value(&ProveDocument {
         begin: ComparisonFields::new("plimsoll.prove/1", context, warnings, &kinds),
         load,
@@ -293,14 +293,14 @@ pub(crate) fn proof_document(
         routes: proof.routes.iter().map(RouteComparisonFields::from).collect(),
         success: proof.success.as_ref().map(SuccessFields::from),
         margin: proof.measures.first().map(|one| one.margin),
-        fresh_starts: proof.fresh,
+        fresh_starts: proof.restarts_builds,
         spread: proof.spread,
         blocks: proof.blocks,
         blocks_void: proof.blocks_void,
-        blocks_more: proof.blocks_more,
+        blocks_more: proof.further_blocks,
         budget_enough_s: proof.budget_enough_ns.map(|ns| ns as f64 / 1e9),
         stopped_by: comparison_end_json_name(&proof.stopped_by),
-        narrowing: found.narrowing.iter().map(InterimEstimateFields::from).collect(),
+        narrowing: found.interim_estimates.iter().map(InterimEstimateFields::from).collect(),
         readings: found.blocks.blocks.iter().map(BlockFields).collect(),
         profiles: profiles.map(ProveProfilesFields::new),
     })
@@ -337,8 +337,8 @@ fn rung_fields<'a>(context: &ProveContext, at: usize, rung: &Rung, url: &'a Stri
         load,
         load_s,
         goodput_rps: rung.goodput_rps,
-        share: rung.share,
-        share_ci95: interval_ends(rung.share_interval),
+        share: rung.goodput_ratio,
+        share_ci95: interval_ends(rung.goodput_ratio_interval),
         cost_us: rung.cost_us,
         cost_us_ci95: interval_ends(rung.cost_us_interval),
     }
@@ -355,7 +355,7 @@ pub(crate) fn ladder_document(
     let ladder = &found.ladder;
     let rung = |((at, rung), url)| rung_fields(context, at, rung, url);
     let rungs = ladder.rungs.iter().enumerate().zip(&found.blocks.arms).map(rung).collect();
-    let kinds = FailedKind::failures_of_trials(context.experiment.trials.iter());
+    let kinds = FailedResponseGroup::failures_of_trials(context.experiment.trials.iter());
     to_json_value(&LadderDocument {
         begin: ComparisonFields::new("plimsoll.ladder/1", context, warnings, &kinds),
         rungs,

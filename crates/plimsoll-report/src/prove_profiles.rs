@@ -6,7 +6,7 @@ use crate::format::{count, rate};
 use crate::profile::{ProfileDiffFields, ProfileWarningFields, diff_report, profile_warnings};
 use plimsoll_analysis::Assessment;
 use plimsoll_analysis::profile::FunctionCostOrder;
-use plimsoll_analysis::taken_profiles::BothSidesProfiles;
+use plimsoll_analysis::profile_findings::BothSidesProfiles;
 use serde::Serialize;
 
 /// The maximum number of functions in the table of the text output; `FUNCTIONS_LISTED_IN_JSON_MAX`
@@ -37,7 +37,7 @@ pub fn prove_profiles_report(profiles: &Assessment<BothSidesProfiles>) -> Report
             format!(
                 "{rate} {counted}/s for A and for B, after the loads that were compared",
                 rate = rate(profiles.rate_rps),
-                counted = profiles.counted
+                counted = profiles.rate_unit
             ),
         ),
     ]);

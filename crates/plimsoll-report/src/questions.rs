@@ -5,13 +5,13 @@
 use crate::chart::heading;
 use crate::format::duration;
 use crate::prove::measure_text;
-use plimsoll_analysis::Settings;
+use plimsoll_analysis::SearchSettings;
 use plimsoll_analysis::find::Forecast;
 use plimsoll_model::Criterion;
 
 /// Formats the question of a search for the load line, with the time budget and the expected
 /// precision of the load line.
-pub fn find_question(settings: &Settings, forecast: &Forecast) -> String {
+pub fn find_question(settings: &SearchSettings, forecast: &Forecast) -> String {
     let sought_rate = match &settings.base.traffic.request_list {
         Some(_) => "the highest multiple of the log's traffic",
         None => "the highest rate",
@@ -27,7 +27,7 @@ pub fn find_question(settings: &Settings, forecast: &Forecast) -> String {
 }
 
 /// Formats the question of an explanation (what limits the load line), with the time budget.
-pub fn explain_question(settings: &Settings, budget_ns: u64) -> String {
+pub fn explain_question(settings: &SearchSettings, budget_ns: u64) -> String {
     format!(
         "searching for the bottleneck of {target} under {slo}: {budget} at most",
         target = heading::target_title(&settings.base),
@@ -37,7 +37,7 @@ pub fn explain_question(settings: &Settings, budget_ns: u64) -> String {
 }
 
 /// Formats the question of an overload test, with the time budget.
-pub fn overload_question(settings: &Settings, budget_ns: u64) -> String {
+pub fn overload_question(settings: &SearchSettings, budget_ns: u64) -> String {
     format!(
         "loading {target} past its load line under {slo}: {budget} at most",
         target = heading::target_title(&settings.base),

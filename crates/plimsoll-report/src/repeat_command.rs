@@ -86,7 +86,9 @@ pub fn repeat_command_words(asked: &ExperimentSpec, terms: &Terms<RedactedText>)
     words.add_optional_flag("--fail-if", terms.fail_if.as_ref());
     words.add_flag_if("--on-inconclusive=pass", terms.on_inconclusive == Some(OnInconclusive::Pass));
     words.add_flag_if("--on-inconclusive=fail", terms.on_inconclusive == Some(OnInconclusive::Fail));
-    add_output_flags(&mut words, terms);
+    for (flag, value) in terms.output.flags() {
+        words.add_flag_by_name(flag, value.as_deref());
+    }
     let beside = matches!(asked, ExperimentSpec::Overload(overload) if overload.second_target.is_some());
     if let Some(replay) = &terms.replay {
         match replay.draws_sessions {
@@ -373,21 +375,6 @@ fn add_probe_flags(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Term
         let usual = if matches!(asked, ExperimentSpec::Prove(_)) { 5 } else { 10 };
         words.add_optional_flag("--pprof-seconds", Some(profiles.seconds).filter(|seconds| *seconds != usual));
     }
-}
-
-fn add_output_flags(words: &mut CommandLine, terms: &Terms<RedactedText>) {
-    let output = &terms.output;
-    words.add_redacted_text_flag("--output", &output.file);
-    if let Some((folder, name)) = &output.files {
-        words.add_flag_with_value("--dir", &folder.text);
-        words.add_flag_with_value("--name", &name.text);
-    }
-    words.add_redacted_text_flag("--store", &output.store);
-    output.tags.iter().for_each(|(key, value)| words.add_flag_with_value("--tag", format!("{key}={value}")));
-    words.add_flag_if("--json", output.json);
-    words.add_flag_if("--json-lines", output.json_lines);
-    words.add_flag_if("--verbose", output.verbose);
-    words.add_flag_if("--quiet", output.quiet);
 }
 
 fn host_for_url(host: &str) -> std::borrow::Cow<'_, str> {

@@ -34,7 +34,7 @@ pub(crate) fn replay_fields<'a>(plan: &'a PlanRecord, summary: &Summary) -> Opti
         lines: facts.lines,
         left_out: &facts.skip_counts,
         seconds_spread: facts.has_whole_seconds,
-        status_changed: summary.whole.status_changed,
+        status_changed: summary.routes_sum.status_changed,
     })
 }
 
@@ -98,8 +98,8 @@ pub(crate) fn replay_fact(plan: &PlanRecord, summary: &Summary) -> Option<(&'sta
                 .to_owned(),
         );
     }
-    let answered: u64 = summary.whole.statuses.iter().map(|(_, count)| count).sum();
-    let changed = summary.whole.status_changed;
+    let answered: u64 = summary.routes_sum.statuses.iter().map(|(_, count)| count).sum();
+    let changed = summary.routes_sum.status_changed;
     parts.push(match changed {
         0 => "every response has the status that the log contains".to_owned(),
         _ => format!(

@@ -20,16 +20,16 @@ use crate::prove_json;
 use crate::prove_profiles;
 use crate::remedy::sentence_text;
 use crate::run::{RunContext, run_report, stop_text};
-use crate::sampled::functions_report;
+use crate::sampled_functions::functions_report;
 use crate::screen::{
     Screen, explain_screen, find_screen, ladder_screen, overload_screen, profiled_functions_text, prove_screen,
     run_screen, sweep_screen,
 };
 use crate::server::add_server_facts;
-use crate::sweep::{sweep_header, sweep_report, sweep_row};
+use crate::sweep::{sweep_report, sweep_row, sweep_table_heading};
 use crate::{find, sweep, text};
 use plimsoll_analysis::finding::{ExplainFinding, Finding, MeasuredBlocks, SearchFinding, bottleneck_of_search};
-use plimsoll_analysis::taken_profiles::{BothSidesProfiles, ProfileFindings};
+use plimsoll_analysis::profile_findings::{BothSidesProfiles, ProfileFindings};
 use plimsoll_analysis::{Assessment, Conditions, Doubt, DoubtKind, Doubts, fleet};
 use plimsoll_model::{AgentAccount, Experiment, LoadEnd, PlanRecord};
 use serde_json::Value;
@@ -56,7 +56,7 @@ impl<'a> ResultView<'a> {
         match self.finding.doubts_and_figures().1 {
             Finding::Sweep(found) if in_full => {
                 let rows: String = found.levels.iter().map(|level| sweep_row(level, columns) + "\n").collect();
-                format!("{}\n{rows}\n{shown}", sweep_header(columns))
+                format!("{}\n{rows}\n{shown}", sweep_table_heading(columns))
             }
             _ => shown,
         }
@@ -78,7 +78,7 @@ impl<'a> ResultView<'a> {
                 explain_screen(&context, found, doubts, self.profiles)
             }
             Finding::Overload(found) => overload_screen(&self.run_context(found.plan), found),
-            Finding::Prove(found) => prove_screen(&self.prove_context(&found.blocks), &found.proof),
+            Finding::Prove(found) => prove_screen(&self.prove_context(&found.blocks), &found.comparison),
             Finding::Ladder(found) => ladder_screen(&self.prove_context(&found.blocks), &found.ladder),
         };
         // The warnings omit the doubt about an incomplete recording, because that doubt was
@@ -139,7 +139,7 @@ impl<'a> ResultView<'a> {
                 Some(&found.server)
             }
             Finding::Prove(found) => {
-                report.append(prove_report(&self.prove_context(&found.blocks), &found.proof));
+                report.append(prove_report(&self.prove_context(&found.blocks), &found.comparison));
                 None
             }
             Finding::Ladder(found) => {
@@ -303,7 +303,7 @@ impl<'a> ResultView<'a> {
             }
             Finding::Find(found) => junit::search_cases(&found.findings, doubts),
             Finding::Explain(found) => junit::search_cases(&found.search.findings, doubts),
-            Finding::Prove(found) => vec![junit::prove_case(self.experiment, &found.proof)],
+            Finding::Prove(found) => vec![junit::prove_case(self.experiment, &found.comparison)],
             Finding::Ladder(_) => vec![junit::ladder_case(self.experiment)],
         };
         let warnings = doubts.iter().map(|doubt| doubt_sentence(finding, doubt)).collect();
@@ -321,7 +321,7 @@ impl<'a> ResultView<'a> {
         let (cores, local) = (environment.cores, environment.target_local);
         let agents = self.agent_totals();
         let (setup, typed_url) = (&self.experiment.start_notes.adjustments, self.typed_url);
-        RunContext { plan, injectors, cores, local, setup, agents, typed_url }
+        RunContext { plan, injectors, cores, is_target_local: local, plan_adjustments: setup, agents, typed_url }
     }
 
     /// Sums the figures of each agent (a machine of a fleet) over all loads; empty without a fleet.
@@ -345,12 +345,12 @@ pub(crate) fn both_sides_profiles_report(profiles: &Assessment<BothSidesProfiles
 
 /// Renders doubts about the figures as warnings, which stand above the figures. Only doubts of a
 /// kind for which `of` returns true are included.
-fn doubt_warnings(finding: &Finding, doubts: &Doubts, of: impl Fn(DoubtKind) -> bool) -> Report {
+fn doubt_warnings(finding: &Finding, doubts: &Doubts, is_included: impl Fn(DoubtKind) -> bool) -> Report {
     let mut report = Report::default();
     // The answer of a search or an explanation already states the doubts about the load line, so
     // the warnings omit those doubts.
     let beside = |kind: DoubtKind| matches!(finding, Finding::Find(_) | Finding::Explain(_)) && kind.is_inline();
-    for doubt in doubts.iter().filter(|doubt| !beside(doubt.kind) && of(doubt.kind)) {
+    for doubt in doubts.iter().filter(|doubt| !beside(doubt.kind) && is_included(doubt.kind)) {
         report.add_sentence(Tone::Warning, doubt_sentence(finding, doubt));
     }
     report

@@ -3,7 +3,7 @@
 
 use crate::agents;
 use crate::block::{Report, Tone};
-use crate::failed;
+use crate::failure_kinds;
 use crate::format::{self, bytes, count, duration, rate, share};
 use crate::replay;
 use plimsoll_analysis::quantile::REQUESTS_BEYOND_MIN;
@@ -28,9 +28,9 @@ pub struct RunContext<'a> {
     /// The number of CPU cores of this machine.
     pub cores: u32,
     /// Whether the target server is on this machine.
-    pub local: bool,
+    pub is_target_local: bool,
     /// The adjustments of the plan to the limits of this machine, each as a text.
-    pub setup: &'a [String],
+    pub plan_adjustments: &'a [String],
     /// The figures of each agent of a fleet; empty if this machine generated the load.
     pub agents: Vec<AgentAccount>,
     /// The URL as the user typed it, only for output to the user's own terminal. `None` in every
@@ -180,7 +180,7 @@ pub fn errno_message(number: u16) -> String {
 /// delay in reading responses, and CPU time.
 pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
     let generator_threads = context.threads_text();
-    let place = if context.local { "; the target is on the same machine" } else { "" };
+    let place = if context.is_target_local { "; the target is on the same machine" } else { "" };
     let lag = match summary.generator.lag.count {
         0 => String::new(),
         _ => format!(", lag {}", summary.generator.lag.tail_text()),
@@ -225,7 +225,7 @@ pub(crate) fn interference_text(others: &Interference) -> String {
 /// Formats how the plan was adapted to the limits of this machine; `None` if the plan was not
 /// adapted.
 pub(crate) fn plan_adjustments_fact(context: &RunContext) -> Option<(&'static str, String)> {
-    (!context.setup.is_empty()).then(|| ("fitted", context.setup.join("; ")))
+    (!context.plan_adjustments.is_empty()).then(|| ("fitted", context.plan_adjustments.join("; ")))
 }
 
 pub(crate) fn latency_row(name: &str, latency: &Latency) -> Vec<String> {
@@ -294,7 +294,7 @@ pub(crate) fn route_row(route: &RouteSummary) -> Vec<String> {
 /// Formats the result of one load as one sentence with two figures: successful requests a second
 /// within the measured window, and the success rate.
 pub(crate) fn run_answer(plan: &PlanRecord, summary: &Summary) -> String {
-    let RouteFigures { ledger, succeeded_in_window, .. } = &summary.whole;
+    let RouteFigures { ledger, succeeded_in_window, .. } = &summary.routes_sum;
     let load = match plan.load.shape {
         LoadShape::Closed { .. } => format!(" with {}", load_text(plan)),
         LoadShape::Open { .. } | LoadShape::Given { .. } => format!(" (offered: {})", load_text(plan)),
@@ -328,12 +328,14 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
         ("target", context.target_text()),
         ("measured", format!("{} (seed {})", duration(summary.duration_ns as f64), context.plan.load.seed)),
     ]);
-    let mut rows = vec![latency_row("response time", &summary.whole.response)];
+    let mut rows = vec![latency_row("response time", &summary.routes_sum.response)];
     // The response time, service time and time to first byte are equal if requests never wait
     // before sending and responses arrive in one piece. Kinds of times with equal values share one
     // row of the table.
     let mut alike = Vec::new();
-    for (name, latency) in [("service time", &summary.whole.service), ("time to first byte", &summary.whole.ttfb)] {
+    for (name, latency) in
+        [("service time", &summary.routes_sum.service), ("time to first byte", &summary.routes_sum.ttfb)]
+    {
         let row = latency_row(name, latency);
         match rows.iter().find(|above| latency.count > 0 && above[1..] == row[1..]) {
             Some(above) => alike.push(format!("{name} as {}", above[0])),
@@ -341,7 +343,7 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
         }
     }
     for (name, times) in
-        [("first message", &summary.whole.first_message), ("between messages", &summary.whole.message_gap)]
+        [("first message", &summary.routes_sum.first_message), ("between messages", &summary.routes_sum.message_gap)]
     {
         if times.count > 0 {
             rows.push(latency_row(name, times));
@@ -377,10 +379,10 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
 /// Lists the quantiles of the response time that are not shown because too few requests are slower
 /// than the quantile. Returns `None` if all quantiles are shown.
 pub(crate) fn unreliable_quantiles_fact(summary: &Summary) -> Option<(&'static str, String)> {
-    let response = &summary.whole.response;
+    let response = &summary.routes_sum.response;
     let few: Vec<&str> = response.quantiles.unstated_quantile_names().collect();
     (!few.is_empty() && response.count > 0).then(|| {
-        let requests = count(summary.whole.ledger.scheduled);
+        let requests = count(summary.routes_sum.ledger.scheduled);
         let text = format!(
             "{quantiles} unknown: fewer than {REQUESTS_BEYOND_MIN} of {requests} requests are slower",
             quantiles = few.join(", ")
@@ -437,7 +439,7 @@ fn http_version_text(plan: &PlanRecord, summary: &Summary) -> String {
             requests_max = count(streams.into())
         )),
     }
-    let of = |requests: u64| share(requests as f64 / summary.whole.ledger.scheduled.max(1) as f64);
+    let of = |requests: u64| share(requests as f64 / summary.routes_sum.ledger.scheduled.max(1) as f64);
     if summary.load.stream_waits > 0 {
         let waits = summary.load.stream_waits;
         text.push_str(&format!(
@@ -477,9 +479,9 @@ pub(crate) fn failures_by_kind_text(ledger: &Ledger) -> String {
 }
 
 pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, String)> {
-    let ledger = &summary.whole.ledger;
+    let ledger = &summary.routes_sum.ledger;
     let failed = format!("{} failed{}", count(ledger.failed_total()), failures_by_kind_text(ledger));
-    let statuses: Vec<String> = summary.whole.statuses.iter().map(|(s, n)| format!("{s}: {}", count(n))).collect();
+    let statuses: Vec<String> = summary.routes_sum.statuses.iter().map(|(s, n)| format!("{s}: {}", count(n))).collect();
     let [in_rate, out_rate] = summary.bytes_per_s.map(|rate| format!("{}/s", bytes(rate)));
     let mut facts = vec![
         (
@@ -495,12 +497,13 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
         ),
         ("statuses", if statuses.is_empty() { "none".into() } else { statuses.join(", ") }),
     ];
-    if !summary.whole.grpc_statuses.is_empty() {
-        let calls =
-            labelled_counts(&summary.whole.grpc_statuses, |code| GrpcStatus::from_code(code.into()).name().to_owned());
+    if !summary.routes_sum.grpc_statuses.is_empty() {
+        let calls = labelled_counts(&summary.routes_sum.grpc_statuses, |code| {
+            GrpcStatus::from_code(code.into()).name().to_owned()
+        });
         let calls: Vec<String> = calls.iter().map(|(name, calls)| format!("{name}: {}", count(*calls))).collect();
-        let messages = count(summary.whole.grpc_messages);
-        let large_messages = match summary.whole.grpc_large_answers {
+        let messages = count(summary.routes_sum.grpc_messages);
+        let large_messages = match summary.routes_sum.grpc_large_answers {
             0 => String::new(),
             answers => format!(
                 "; {responses} responses have a message above {size_mib} MiB, which clients refuse by default",
@@ -514,10 +517,10 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
         );
         facts.push(("calls", text));
     }
-    facts.extend(failed::failure_facts(&summary.failed_answers));
+    facts.extend(failure_kinds::failure_facts(&summary.failed_answers));
     facts.extend(sessions_fact(summary));
     if ledger.failed_total() > ledger.failed[RequestFailure::Timeout as usize] {
-        let failed = &summary.whole.failed;
+        let failed = &summary.routes_sum.failed;
         facts.push(("failures took", format!("p50 {}, {}", failed.quantiles.p50, failed.tail_text())));
     }
     let list = |counts: Vec<(String, u64)>| {

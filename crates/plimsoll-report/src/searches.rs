@@ -261,8 +261,8 @@ fn load_line_sentence(sides: &[SearchSide; 2]) -> String {
             )
         }
         (None, None) => "neither search found a load line".into(),
-        (None, _) => format!("{} found no load line; {}: {} {}/s", a.name, b.name, bracket(b), b.findings.counted),
-        (_, None) => format!("{} found no load line; {}: {} {}/s", b.name, a.name, bracket(a), a.findings.counted),
+        (None, _) => format!("{} found no load line; {}: {} {}/s", a.name, b.name, bracket(b), b.findings.rate_unit),
+        (_, None) => format!("{} found no load line; {}: {} {}/s", b.name, a.name, bracket(a), a.findings.rate_unit),
     }
 }
 

@@ -68,7 +68,7 @@ pub(crate) fn add_server_facts(report: &mut Report, view: &ServerView) {
             if !size.is_empty() {
                 facts.push((String::new(), size));
             }
-            if let Some(from) = &view.from {
+            if let Some(from) = &view.source {
                 facts.push((String::new(), format!("from {from}")));
             }
         }
@@ -161,7 +161,7 @@ impl<'a> ServerFields<'a> {
             threads_max: used.and_then(|used| used.threads_max).map(|most| most as u64),
             fullest_thread_share: thread.map(|thread| thread.share),
             fullest_thread: thread.map(|thread| thread.name.clone()),
-            from: view.from.clone(),
+            from: view.source.clone(),
             reason: view.usage.as_ref().err().cloned(),
             probes_cpu_share: view.has_probe_readings().then(|| around.probing_cpu_share()),
             unseen: around.missing,

@@ -11,12 +11,12 @@ use crate::prove::{
     ladder_progress_text,
 };
 use crate::run::load_text;
-use plimsoll_analysis::prove::interim_looks;
+use plimsoll_analysis::prove::evaluations;
 use plimsoll_analysis::study::blocks::BlocksStatus;
 use plimsoll_analysis::study::explain::SteadyLoadLevel;
 use plimsoll_analysis::study::profiling::{SIDE_PROFILES_COUNT, side_profile_index};
 use plimsoll_analysis::study::search::headroom_load_tag;
-use plimsoll_analysis::study::{Comparison, Explain, History, LoadLineSearch, Study, TrialPlan};
+use plimsoll_analysis::study::{ComparisonStudy, ExplainStudy, History, LoadLineSearch, Study, TrialPlan};
 use plimsoll_model::intervention::setting_value_index;
 use plimsoll_model::{ArmIndex, ExperimentSpec, Intervention, LevelDurations, LoadPurpose, SweepSpec};
 
@@ -44,7 +44,7 @@ pub fn study_status(
     trial: &TrialPlan,
     asked: &ExperimentSpec,
     history: &History,
-    standing: &str,
+    interim_result: &str,
 ) -> StudyStatus {
     if trial.tag.purpose == LoadPurpose::Profile {
         return profile_status(trial, asked);
@@ -68,7 +68,9 @@ pub fn study_status(
         Study::Find(search) => (search_trial_text(search, trial, history), Some(search.study_time_ns())),
         Study::Explain(explain) => (explain_load_text(explain, trial, history), Some(explain.budget_ns)),
         Study::Overload(overload) => (search_trial_text(&overload.search, trial, history), Some(overload.budget_ns)),
-        Study::Blocks(comparison) => ((block_load_text(trial), standing.to_owned()), Some(comparison.budget_ns())),
+        Study::Blocks(comparison) => {
+            ((block_load_text(trial), interim_result.to_owned()), Some(comparison.budget_ns()))
+        }
     };
     StudyStatus { activity: doing, why, total_s: total_ns.map(|ns| ns as f64 / 1e9) }
 }
@@ -92,7 +94,7 @@ fn search_trial_text(search: &LoadLineSearch, trial: &TrialPlan, history: &Histo
     next_load_texts(trial.tag.purpose, &trial.plan, search.interim_load_line(history.elapsed_ns))
 }
 
-fn explain_load_text(explain: &Explain, trial: &TrialPlan, history: &History) -> (String, String) {
+fn explain_load_text(explain: &ExplainStudy, trial: &TrialPlan, history: &History) -> (String, String) {
     let load = load_text(&trial.plan);
     if let Some(level) = SteadyLoadLevel::from_tag(&trial.tag) {
         let why = "the changes from a low load to past the load line show the bottleneck";
@@ -156,32 +158,32 @@ pub fn profile_announcement(
 
 /// The row that the latest result of a study adds to the live log.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct OutcomeRow {
+pub struct LiveLogEntry {
     /// The column headings of the log, and the row; `None` if the result adds no row.
     pub row: Option<(String, String)>,
     /// The interim result of a comparison or a ladder, as a sentence; `None` for other kinds of
     /// studies.
-    pub intermediate_result: Option<String>,
+    pub interim_result: Option<String>,
 }
 
 /// Formats the log row for the latest result of a study, in lines of at most `columns` characters.
-pub fn outcome_row(study: &Study, history: &History, columns: Option<usize>) -> OutcomeRow {
+pub fn live_log_entry(study: &Study, history: &History, columns: Option<usize>) -> LiveLogEntry {
     let search: &LoadLineSearch = match study {
         Study::Find(search) => search,
         Study::Explain(explain) => &explain.search,
         Study::Overload(overload) => &overload.search,
-        Study::Blocks(comparison) => return interim_result_row(comparison, history, columns),
-        Study::Run(..) | Study::Sweep(_) => return OutcomeRow::default(),
+        Study::Blocks(comparison) => return interim_log_entry(comparison, history, columns),
+        Study::Run(..) | Study::Sweep(_) => return LiveLogEntry::default(),
     };
     let row = search
         .outcomes
         .last()
         .map(|outcome| (live_log_heading(columns), live_log_trial_row(history.elapsed_ns, outcome, columns)));
-    OutcomeRow { row, intermediate_result: None }
+    LiveLogEntry { row, interim_result: None }
 }
 
-fn interim_result_row(comparison: &Comparison, history: &History, columns: Option<usize>) -> OutcomeRow {
-    let Some(stand) = comparison.interim_status(history.trials) else { return OutcomeRow::default() };
+fn interim_log_entry(comparison: &ComparisonStudy, history: &History, columns: Option<usize>) -> LiveLogEntry {
+    let Some(stand) = comparison.interim_status(history.trials) else { return LiveLogEntry::default() };
     let (heading, line, standing) = match (&stand, comparison.rules()) {
         (BlocksStatus::Proof(standing, enough_ns), Some(rules)) => {
             let line = comparison_log_row(history.elapsed_ns, rules, standing);
@@ -190,10 +192,10 @@ fn interim_result_row(comparison: &Comparison, history: &History, columns: Optio
         (BlocksStatus::Ladder(ladder), _) => {
             (ladder_log_heading(), ladder_log_row(history.elapsed_ns, ladder, columns), ladder_progress_text(ladder))
         }
-        (BlocksStatus::Proof(..), None) => return OutcomeRow::default(),
+        (BlocksStatus::Proof(..), None) => return LiveLogEntry::default(),
     };
     let number = comparison.blocks().len();
-    let has_row = interim_looks::planned_evaluation(stand.valid_block_count()).is_some()
+    let has_row = evaluations::planned_evaluation(stand.valid_block_count()).is_some()
         || number.is_multiple_of(BLOCKS_BETWEEN_LOG_ROWS);
-    OutcomeRow { row: has_row.then_some((heading, line)), intermediate_result: Some(standing) }
+    LiveLogEntry { row: has_row.then_some((heading, line)), interim_result: Some(standing) }
 }

@@ -6,7 +6,7 @@
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, ChartLine, Heading, heading};
-use crate::failed;
+use crate::failure_kinds;
 use crate::format::{self, count, duration, rate, share};
 use crate::page_charts::{PageContext, add_level_charts, environment_section, whole_percentage};
 use crate::remedy::sentence_text;
@@ -14,7 +14,7 @@ use crate::text::wrap_text;
 use crate::visible_controls::escape_to_one_line;
 use plimsoll_analysis::finding::{SweepFigures, SweepFinding, SweepLevel};
 use plimsoll_analysis::levels::{self, LoadUnit};
-use plimsoll_analysis::{FailedKind, ServerUse, Summary, series};
+use plimsoll_analysis::{FailedResponseGroup, ServerUse, Summary, series};
 use plimsoll_model::Experiment;
 
 /// The maximum number of levels (numbers of users) in the chart of latencies, because there are
@@ -53,7 +53,7 @@ fn format_table_row(cells: [&str; 9], columns: Option<usize>) -> String {
 }
 
 /// Formats the column headings of a sweep's table, in lines of at most `columns` characters.
-pub fn sweep_header(columns: Option<usize>) -> String {
+pub fn sweep_table_heading(columns: Option<usize>) -> String {
     format_table_row(["users", "requests/s", "+/-", "mean", "p50", "p99", "success", "cores", "CPU/req"], columns)
 }
 
@@ -76,7 +76,7 @@ fn interval_cell(error: Option<f64>) -> String {
 fn mean_and_success_cells(summary: &Summary) -> [String; 2] {
     match summary.requests {
         0 => ["-".into(), "-".into()],
-        _ => [duration(summary.whole.response.mean_ns), share(summary.success_rate)],
+        _ => [duration(summary.routes_sum.response.mean_ns), share(summary.success_rate)],
     }
 }
 
@@ -93,8 +93,8 @@ pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
                 &rate(summary.throughput_rps),
                 &interval_cell(*error),
                 &mean,
-                &summary.whole.response.quantiles.p50.to_string(),
-                &summary.whole.response.quantiles.p99.to_string(),
+                &summary.routes_sum.response.quantiles.p50.to_string(),
+                &summary.routes_sum.response.quantiles.p99.to_string(),
                 &success,
                 &cores,
                 &cpu,
@@ -139,7 +139,7 @@ pub(crate) fn sweep_answer(found: &SweepFinding) -> String {
         };
     };
     let limited = levels.iter().any(|level| {
-        level.concurrency as f64 == peak.load && level.figures().is_some_and(|f| f.summary.generator.limited)
+        level.concurrency as f64 == peak.load && level.figures().is_some_and(|f| f.summary.generator.is_limit)
     });
     let most = measured.iter().max_by(|a, b| a.load.total_cmp(&b.load));
     let before = measured.iter().filter(|l| most.is_some_and(|most| l.load < most.load));
@@ -168,7 +168,7 @@ pub(crate) fn sweep_report(experiment: &Experiment, found: &SweepFinding) -> Rep
     if let Some(text) = interval_column_note(&found.levels) {
         report.add_facts(vec![("+/-", text)]);
     }
-    add_failed(&mut report, experiment);
+    add_failure_facts(&mut report, experiment);
     report
 }
 
@@ -177,8 +177,8 @@ pub(crate) fn sweep_report(experiment: &Experiment, found: &SweepFinding) -> Rep
 /// level has an interval.
 pub(crate) fn interval_column_note(levels: &[SweepLevel]) -> Option<String> {
     let known = || levels.iter().filter_map(SweepLevel::figures).filter(|figures| figures.error.is_some());
-    let visits = || known().filter(|figures| figures.replicated).map(|figures| figures.load.visits.len());
-    let once = known().filter(|figures| !figures.replicated).count();
+    let visits = || known().filter(|figures| figures.is_error_between_visits).map(|figures| figures.load.visits.len());
+    let once = known().filter(|figures| !figures.is_error_between_visits).count();
     Some(match (visits().min().zip(visits().max()), once) {
         (None, 0) => return None,
         (None, _) => "95 % interval, valid within this run only: each user count had one load, so the variation \
@@ -198,10 +198,10 @@ pub(crate) fn interval_column_note(levels: &[SweepLevel]) -> Option<String> {
 }
 
 /// Adds facts about the failed responses; adds nothing if no response failed.
-fn add_failed(report: &mut Report, experiment: &Experiment) {
-    let kinds = FailedKind::failures_of_trials(experiment.trials.iter());
+fn add_failure_facts(report: &mut Report, experiment: &Experiment) {
+    let kinds = FailedResponseGroup::failures_of_trials(experiment.trials.iter());
     if !kinds.is_empty() {
-        report.add_facts(failed::failure_facts(&kinds));
+        report.add_facts(failure_kinds::failure_facts(&kinds));
     }
 }
 
@@ -209,7 +209,7 @@ fn add_failed(report: &mut Report, experiment: &Experiment) {
 /// success_percent`. Returns `None` for a level that was not measured.
 pub fn dat_line(level: &SweepLevel) -> Option<String> {
     let summary = &level.figures()?.summary;
-    let mean_ns = summary.whole.response.mean_ns;
+    let mean_ns = summary.routes_sum.response.mean_ns;
     Some(format_dat_line(level.concurrency, summary.throughput_rps, mean_ns, summary.success_rate))
 }
 
@@ -283,9 +283,9 @@ pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: 
                 rate(s.throughput_rps),
                 interval_cell(*error),
                 mean,
-                s.whole.response.quantiles.p50.to_string(),
-                s.whole.response.quantiles.p99.to_string(),
-                duration(s.whole.response.max_ns as f64),
+                s.routes_sum.response.quantiles.p50.to_string(),
+                s.routes_sum.response.quantiles.p99.to_string(),
+                duration(s.routes_sum.response.max_ns as f64),
                 success,
                 cores,
                 cpu,
@@ -385,10 +385,10 @@ mod tests {
         if let Ok(figures) = &mut wide.outcome {
             figures.summary.success_rate = 0.999_99;
             figures.error = Some(0.123);
-            assert!(!figures.replicated, "one visit");
+            assert!(!figures.is_error_between_visits, "one visit");
         }
         let unheld = SweepLevel::skipped_level(64, &LoadSkipReason::Machine("no files ".repeat(30)));
-        for text in [sweep_header(Some(80)), sweep_row(&wide, Some(80)), sweep_row(&unheld, Some(80))] {
+        for text in [sweep_table_heading(Some(80)), sweep_row(&wide, Some(80)), sweep_row(&unheld, Some(80))] {
             assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         }
         assert!(sweep_row(&wide, None).contains("12.3 %"));

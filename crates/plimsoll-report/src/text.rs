@@ -1,7 +1,7 @@
 //! Renders reports as text for a terminal, with colours only on request.
 
 use crate::block::{Report, ReportBlock, Tone};
-use crate::tabular::format_table;
+use crate::table_layout::format_table;
 use anstyle::{AnsiColor, Style};
 
 pub use crate::wrap::wrap_text;

@@ -21,7 +21,7 @@ pub struct LogSummary {
     /// The name of the log's format.
     pub format: String,
     /// Whether a timestamp in the log is the start or the end of its request.
-    pub stamp: TimestampMeaning,
+    pub timestamp_meaning: TimestampMeaning,
 }
 
 /// The access logs that were analysed, with the number of lines that could not be parsed.
@@ -37,7 +37,7 @@ pub struct TrafficContext<'a> {
     pub first_unparsed: Option<(&'a str, &'a str)>,
 }
 
-pub(crate) fn stamp_name(stamp: TimestampMeaning) -> &'static str {
+pub(crate) fn timestamp_meaning_name(stamp: TimestampMeaning) -> &'static str {
     match stamp {
         TimestampMeaning::Start => "start",
         TimestampMeaning::End => "end",
@@ -84,20 +84,20 @@ pub(crate) fn traffic_doubts(figures: &LogFigures, context: &TrafficContext) -> 
         let (lines, read) = (format::count(context.lines_unparsed), format::count(context.lines_read));
         doubts.add(DoubtKind::Unmeasured, format!("{lines} of {read} log lines could not be parsed{first}"));
     }
-    if figures.late > 0 {
+    if figures.late_requests > 0 {
         let text = format!(
             "{late_requests} requests are more than {minutes} min older than the previous log line: the rates, \
              dispersion and concurrency leave these requests out",
-            late_requests = format::count(figures.late),
+            late_requests = format::count(figures.late_requests),
             minutes = DISORDER_WINDOW_S / 60
         );
-        doubts.add(DoubtKind::SetAside, text);
+        doubts.add(DoubtKind::IgnoredLoads, text);
     }
-    if figures.endpoints_beyond > 0 {
+    if figures.requests_beyond_endpoint_limit > 0 {
         let text = format!(
             "{requests} requests belong to endpoints beyond the limit of {endpoints}: merge similar paths with --fold \
              REGEX",
-            requests = format::count(figures.endpoints_beyond),
+            requests = format::count(figures.requests_beyond_endpoint_limit),
             endpoints = format::count(figures.endpoints.len() as u64)
         );
         doubts.add(DoubtKind::Rough, text);
@@ -134,26 +134,29 @@ pub(crate) fn traffic_notes(figures: &LogFigures) -> Vec<String> {
 
 /// Formats the mean, three quantiles and the maximum of a distribution. The function `unit` formats
 /// one value.
-fn distribution_text(histogram: &Histogram, unit: &dyn Fn(f64) -> String) -> String {
-    let at = |q| unit(histogram.quantile_ns(q) as f64);
+fn distribution_text(histogram: &Histogram, format_value: &dyn Fn(f64) -> String) -> String {
+    let at = |q| format_value(histogram.quantile_ns(q) as f64);
     format!(
         "{mean} on average; p50 {p50}, p90 {p90}, p99 {p99}, at most {maximum}",
-        mean = unit(histogram.mean_ns()),
+        mean = format_value(histogram.mean_ns()),
         p50 = at(0.5),
         p90 = at(0.9),
         p99 = at(0.99),
-        maximum = unit(histogram.max_ns() as f64)
+        maximum = format_value(histogram.max_ns() as f64)
     )
 }
 
 /// Formats the first `most` entries of a list with their share of `whole`, and the number of
 /// further entries.
-fn format_top_shares<'a>(parts: impl Iterator<Item = (String, u64)> + 'a, whole: u64, most: usize) -> String {
+fn format_top_shares<'a>(parts: impl Iterator<Item = (String, u64)> + 'a, whole: u64, entries_max: usize) -> String {
     let all: Vec<(String, u64)> = parts.collect();
-    let mut text: Vec<String> =
-        all.iter().take(most).map(|(name, count)| format!("{name} {}", percentage_text(*count, whole))).collect();
-    if all.len() > most {
-        text.push(format!("{} more", all.len() - most));
+    let mut text: Vec<String> = all
+        .iter()
+        .take(entries_max)
+        .map(|(name, count)| format!("{name} {}", percentage_text(*count, whole)))
+        .collect();
+    if all.len() > entries_max {
+        text.push(format!("{} more", all.len() - entries_max));
     }
     text.join(", ")
 }
@@ -198,7 +201,7 @@ fn traffic_facts(figures: &LogFigures, context: &TrafficContext) -> Vec<(&'stati
             "{log_name}: {log_format}; a timestamp is the {start_or_end} of a request",
             log_name = log.name,
             log_format = log.format,
-            start_or_end = stamp_name(log.stamp)
+            start_or_end = timestamp_meaning_name(log.timestamp_meaning)
         );
         facts.push((label, text));
     }
@@ -313,8 +316,12 @@ fn time_panels(figures: &LogFigures) -> Vec<Panel> {
         name: name.to_owned(),
         points: (0..figures.intervals.len()).map(|at| ((at as f64 + 0.5) * figures.interval_s, value(at))).collect(),
     };
-    let panel =
-        |title: &str, line| Panel { title: title.to_owned(), unit: AxisUnit::Count, log: false, lines: vec![line] };
+    let panel = |title: &str, line| Panel {
+        title: title.to_owned(),
+        unit: AxisUnit::Count,
+        is_log_scale: false,
+        lines: vec![line],
+    };
     // The last interval is usually shorter than all previous intervals. The rate of the last
     // interval is computed with its own length.
     let begun_s =

@@ -29,20 +29,27 @@ pub struct TrafficCheck<'a> {
     /// The content of the traffic file.
     pub traffic: &'a Traffic,
     /// Whether the HTTP version is negotiated with the server when a connection is opened.
-    pub chooses_http: bool,
+    pub negotiates_http_version: bool,
     /// Whether a schema that describes the gRPC messages is available.
     pub has_schema: bool,
     /// The random seed with which the first requests were chosen.
     pub seed: u64,
     /// The number of requests that the user wants to see.
-    pub wanted: usize,
+    pub requests_max: usize,
     /// The first requests of the traffic, at most `wanted`.
-    pub first: &'a [CheckedRequest<'a>],
+    pub first_requests: &'a [CheckedRequest<'a>],
 }
 
 /// Renders the output of `plimsoll check`, which describes a traffic file.
 pub fn render_traffic_check(check: &TrafficCheck) -> String {
-    let TrafficCheck { traffic, chooses_http, has_schema, seed, wanted, first } = *check;
+    let TrafficCheck {
+        traffic,
+        negotiates_http_version: chooses_http,
+        has_schema,
+        seed,
+        requests_max: wanted,
+        first_requests: first,
+    } = *check;
     let Traffic { origin, routes, scenarios, setup_teardown: around, .. } = traffic;
     let is_grpc = origin.is_grpc();
     let of = |count: usize, what: &str| if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") };
@@ -79,7 +86,7 @@ pub fn render_traffic_check(check: &TrafficCheck) -> String {
         asked.iter().map(name).collect()
     };
     let mut beside = String::new();
-    for (when, asked) in [("before each load", &around.setup), ("after it", &around.cleanup)] {
+    for (when, asked) in [("before each load", &around.setup), ("after it", &around.teardown)] {
         if !asked.is_empty() {
             let _ = writeln!(beside, "{when}: {}", names(asked).join(", "));
         }

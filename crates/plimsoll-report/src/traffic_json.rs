@@ -4,7 +4,7 @@
 use crate::document::{ObjectByName, to_json_value};
 use crate::json::DistributionFields;
 use crate::remedy::sentence_text;
-use crate::traffic::{TrafficContext, share_of_whole, stamp_name, traffic_doubts, traffic_notes};
+use crate::traffic::{TrafficContext, share_of_whole, timestamp_meaning_name, traffic_doubts, traffic_notes};
 use plimsoll_analysis::summary::Latency;
 use plimsoll_logs::survey::{LogFigures, SESSION_GAP_NS};
 use plimsoll_model::{Histogram, redact};
@@ -143,13 +143,17 @@ pub fn traffic_document(figures: &LogFigures, context: &TrafficContext) -> Value
         logs: context
             .logs
             .iter()
-            .map(|log| LogFields { log: &log.name, format: &log.format, stamps: stamp_name(log.stamp) })
+            .map(|log| LogFields {
+                log: &log.name,
+                format: &log.format,
+                stamps: timestamp_meaning_name(log.timestamp_meaning),
+            })
             .collect(),
         lines: LinesFields {
             read: context.lines_read,
             parsed: context.lines_read - context.lines_unparsed,
             unparsed: context.lines_unparsed,
-            out_of_order: figures.late,
+            out_of_order: figures.late_requests,
         },
         first_unparsed: context.first_unparsed.map(|(at, text)| UnparsedFields { at, text }),
         warnings: traffic_doubts(figures, context).iter().map(|doubt| sentence_text(&doubt.text)).collect(),
@@ -165,7 +169,7 @@ pub fn traffic_document(figures: &LogFigures, context: &TrafficContext) -> Value
             peak_1min: figures.peak_1min as f64 / 60.0,
         },
         endpoints: endpoints.collect(),
-        endpoints_beyond: figures.endpoints_beyond,
+        endpoints_beyond: figures.requests_beyond_endpoint_limit,
         methods: ObjectByName(figures.methods.iter().map(|(method, count)| (method.as_str(), *count)).collect()),
         statuses: ObjectByName(statuses.map(|(status, count)| (status.to_string(), *count)).collect()),
         clients: clients.collect(),

@@ -8,7 +8,7 @@
 use plimsoll_analysis::find::{Findings, LoadLine, Peak, StopReason};
 use plimsoll_analysis::judge::Evidence;
 use plimsoll_analysis::levels::{Level, LoadUnit};
-use plimsoll_analysis::prove::{self, ArmLoadFigures, ComparisonBlock, ComparisonResult, Criterion, Rules};
+use plimsoll_analysis::prove::{self, ArmLoadFigures, ComparisonBlock, ComparisonResult, ComparisonRules, Criterion};
 use plimsoll_analysis::series::{IntervalFigures, LatencyHeatMap};
 use plimsoll_analysis::slo::LatencyBound;
 use plimsoll_analysis::{Doubts, Interference, OfferedLoad, Sentence, Slo, TrialOutcome, Verdict};
@@ -126,7 +126,7 @@ fn charts_for_narrow_screens_are_narrow() {
     let (levels, over) = (load_levels(1.0, 0.003), LoadUnit::Concurrency);
     let blocks = noisy_blocks(&[11_700.0, 10_900.0]);
     let (proof, narrowing) = comparison_result_of_blocks(&blocks);
-    let compared = ComparedBlocks { proof: &proof, blocks: &blocks, narrowing: &narrowing };
+    let compared = ComparisonChartData { proof: &proof, blocks: &blocks, interim_estimates: &narrowing };
     let throughput =
         throughput_chart(&heading::throughput_heading(over, &levels, "a test"), over, &levels, Theme::Phone);
     let proved = prove_chart(&heading::prove_chart_heading(&proof, &target_urls(), "16 users"), compared, Theme::Phone);
@@ -227,7 +227,7 @@ fn example_findings(scale: f64) -> Findings {
     // The trial `cut` stopped early, so its p99 is only a lower bound.
     let cut = [trial_outcome(9_700.0 * scale, 390.0, Fail, 0.31)].map(|t| TrialOutcome { stopped: true, ..t });
     Findings {
-        counted: "requests",
+        rate_unit: "requests",
         log: None,
         load_line_rps: LoadLine {
             rps: 9_230.0 * scale,
@@ -245,7 +245,7 @@ fn example_findings(scale: f64) -> Findings {
         constant_failure: None,
         target_loss: None,
         longest_pass_at_line_s: 10.0,
-        provable_in_s: None,
+        budget_for_estimate_s: None,
         capacity: None,
         arrivals: ArrivalSpacing::Poisson,
         elapsed_s: 58.2,
@@ -327,7 +327,7 @@ fn comparison_block(goodputs_rps: &[f64], void: Option<&str>) -> ComparisonBlock
         void: void.map(Sentence::from),
         missing_response: None,
     };
-    ComparisonBlock { readings: goodputs_rps.iter().map(reading).collect() }
+    ComparisonBlock { arm_loads: goodputs_rps.iter().map(reading).collect() }
 }
 
 /// Returns 24 blocks in which the servers have the goodputs `goodputs_rps`, with some noise. The
@@ -342,8 +342,13 @@ fn noisy_blocks(goodputs_rps: &[f64]) -> Vec<ComparisonBlock> {
     (0..24).map(one).collect()
 }
 
-const COMPARISON_RULES: Rules =
-    Rules { primary: Criterion::Goodput, margin: 0.02, blocks_max: None, fresh: true, answers_may_differ: false };
+const COMPARISON_RULES: ComparisonRules = ComparisonRules {
+    primary: Criterion::Goodput,
+    margin: 0.02,
+    blocks_max: None,
+    restarts_builds: true,
+    answers_may_differ: false,
+};
 
 fn comparison_result_of_blocks(blocks: &[ComparisonBlock]) -> (ComparisonResult, Vec<prove::InterimEstimate>) {
     (
@@ -410,12 +415,12 @@ fn charts_match_their_stored_images() {
     let compared = noisy_blocks(&[11_700.0, 10_900.0]);
     let (proof, narrowing) = comparison_result_of_blocks(&compared);
     let above = heading::prove_chart_heading(&proof, &target_urls(), "16 users, 400 ms on each side of a block");
-    let compared = ComparedBlocks { proof: &proof, blocks: &compared, narrowing: &narrowing };
+    let compared = ComparisonChartData { proof: &proof, blocks: &compared, interim_estimates: &narrowing };
     assert_matches_golden("prove-light", &prove_chart(&above, compared, Theme::Light));
     for (theme, rungs) in [(Theme::Light, [37_000.0, 11_700.0, 22.6]), (Theme::Dark, [5_000.0, 4_100.0, 3_900.0])] {
         let blocks = noisy_blocks(&rungs);
         let ladder = prove::compute_ladder(&blocks, 3, None);
-        let drawn = LadderBlocks { ladder: &ladder, blocks: &blocks, rung_urls: &target_urls() };
+        let drawn = LadderChartData { ladder: &ladder, blocks: &blocks, rung_urls: &target_urls() };
         let name = if theme == Theme::Light { "ladder-steep-light" } else { "ladder-flat-dark" };
         assert_matches_golden(
             name,
@@ -434,19 +439,19 @@ fn empty_charts_state_the_lack_of_data() {
     let (void, ladder) =
         (vec![comparison_block(&[0.0, 0.0], Some("no answer")); 2], prove::compute_ladder(&[], 2, None));
     let (proof, narrowing) = comparison_result_of_blocks(&void);
-    let told = LadderBlocks { ladder: &ladder, blocks: &void, rung_urls: &[] };
+    let told = LadderChartData { ladder: &ladder, blocks: &void, rung_urls: &[] };
     let told = ladder_chart(&heading::ladder_chart_heading(&ladder, "x"), told, Theme::Light);
     let answer = "no result for the 2 servers of the ladder: no block (one load of each server) is valid";
     assert!(told.contains(answer), "{told}");
     for svg in [
         prove_chart(
             &chart_heading("x"),
-            ComparedBlocks { proof: &proof, blocks: &void, narrowing: &narrowing },
+            ComparisonChartData { proof: &proof, blocks: &void, interim_estimates: &narrowing },
             Theme::Light,
         ),
         ladder_chart(
             &chart_heading("x"),
-            LadderBlocks { ladder: &ladder, blocks: &void, rung_urls: &[] },
+            LadderChartData { ladder: &ladder, blocks: &void, rung_urls: &[] },
             Theme::Light,
         ),
         search_chart(&chart_heading("x"), &[], None, Theme::Light),
@@ -519,10 +524,10 @@ proptest! {
     fn no_combination_of_blocks_breaks_a_chart(goodputs in prop::collection::vec((any_value(), any_value()), 0..14)) {
         let blocks: Vec<ComparisonBlock> = goodputs.iter().map(|(a, b)| comparison_block(&[*a, *b], (*a == 1.0).then_some("x"))).collect();
         let (proof, narrowing) = comparison_result_of_blocks(&blocks);
-        let compared = ComparedBlocks { proof: &proof, blocks: &blocks, narrowing: &narrowing };
+        let compared = ComparisonChartData { proof: &proof, blocks: &blocks, interim_estimates: &narrowing };
         assert_well_formed_svg(&prove_chart(&heading::prove_chart_heading(&proof, &target_urls(), "x"), compared, Theme::Light));
         let ladder = prove::compute_ladder(&blocks, 2, None);
-        let drawn = LadderBlocks { ladder: &ladder, blocks: &blocks, rung_urls: &target_urls()[..1] };
+        let drawn = LadderChartData { ladder: &ladder, blocks: &blocks, rung_urls: &target_urls()[..1] };
         assert_well_formed_svg(&ladder_chart(&heading::ladder_chart_heading(&ladder, "x"), drawn, Theme::Page));
     }
 
@@ -531,8 +536,8 @@ proptest! {
         let line = |name: &str| ChartLine { name: name.into(), points: points.clone() };
         let both = [line("a"), line("b")];
         assert_well_formed_svg(&percentile_chart(&chart_heading("x"), &both, Theme::Light));
-        for (unit, log) in [(AxisUnit::Count, false), (AxisUnit::Time, true), (AxisUnit::Share, false), (AxisUnit::Bytes, true)] {
-            let panel = Panel { title: "t".into(), unit, log, lines: both.to_vec() };
+        for (unit, is_log_scale) in [(AxisUnit::Count, false), (AxisUnit::Nanoseconds, true), (AxisUnit::Share, false), (AxisUnit::Bytes, true)] {
+            let panel = Panel { title: "t".into(), unit, is_log_scale, lines: both.to_vec() };
             assert_well_formed_svg(&time_chart(&chart_heading("x"), &[panel], Theme::Light));
         }
         let edges_ns: Vec<f64> = points.iter().map(|p| p.1).collect();

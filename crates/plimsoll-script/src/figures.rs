@@ -44,7 +44,7 @@ impl ScriptFigures {
 
     /// Sets the exact minimum and maximum. The caller needs this function if the values are rounded
     /// to classes of a histogram.
-    pub fn set_exact_extremes(mut self, min: u64, max: u64) -> ScriptFigures {
+    pub fn with_exact_extremes(mut self, min: u64, max: u64) -> ScriptFigures {
         if self.count > 0 {
             (self.min, self.max) = (min, max);
         }

@@ -47,9 +47,9 @@ pub struct HungCallWatch {
 
 #[derive(Debug)]
 struct WatchedLuaState {
-    pulse: Arc<CallProgress>,
+    call_progress: Arc<CallProgress>,
     /// The number of beginnings and ends of calls that was recorded at the last check.
-    beats: u64,
+    last_begin_end_count: u64,
     /// The time since which `beats` has not changed, ns.
     since_ns: u64,
     is_given_up: bool,
@@ -70,7 +70,14 @@ impl HungCallWatch {
     /// with the main Lua state.
     pub(crate) fn new(pulses: impl Iterator<Item = Arc<CallProgress>>) -> HungCallWatch {
         HungCallWatch {
-            states: pulses.map(|pulse| WatchedLuaState { pulse, beats: 0, since_ns: 0, is_given_up: false }).collect(),
+            states: pulses
+                .map(|pulse| WatchedLuaState {
+                    call_progress: pulse,
+                    last_begin_end_count: 0,
+                    since_ns: 0,
+                    is_given_up: false,
+                })
+                .collect(),
         }
     }
 
@@ -80,11 +87,12 @@ impl HungCallWatch {
     pub fn find_hung_function(&mut self, now_ns: u64, limit_ns: u64) -> Option<HungFunction> {
         let mut found = None;
         for (number, state) in self.states.iter_mut().enumerate().filter(|(_, state)| !state.is_given_up) {
-            let beats = state.pulse.begin_end_count.load(Ordering::Acquire);
-            if beats != state.beats || beats % 2 == 0 {
-                (state.beats, state.since_ns) = (beats, now_ns);
+            let beats = state.call_progress.begin_end_count.load(Ordering::Acquire);
+            if beats != state.last_begin_end_count || beats % 2 == 0 {
+                (state.last_begin_end_count, state.since_ns) = (beats, now_ns);
             } else if now_ns.saturating_sub(state.since_ns) >= limit_ns {
-                let hook = HookName::ALL[usize::from(state.pulse.hook.load(Ordering::Relaxed)) % HookName::ALL.len()];
+                let hook =
+                    HookName::ALL[usize::from(state.call_progress.hook.load(Ordering::Relaxed)) % HookName::ALL.len()];
                 // The main Lua state waits while it calls a function in another Lua state, so the
                 // other state is reported.
                 found = Some(HungFunction { thread: number.checked_sub(1), hook });

@@ -60,7 +60,7 @@ const INCOMPLETE_REQUEST_TEXT: &str = "incomplete request";
 
 /// Parses all of `batch.bytes`, and stores for each message whether it is a HEAD request. Returns
 /// the first error.
-pub fn find_messages(batch: &mut Batch) -> Result<(), HttpSyntaxError> {
+pub fn parse_messages(batch: &mut Batch) -> Result<(), HttpSyntaxError> {
     batch.heads_only.clear();
     let Batch { bytes, heads_only, .. } = batch;
     let bytes: &[u8] = bytes;
@@ -88,7 +88,7 @@ pub fn find_messages(batch: &mut Batch) -> Result<(), HttpSyntaxError> {
 
 /// Counts the messages in `batch.bytes` that can be parsed. The count is at least 1.
 pub fn count_messages(batch: &mut Batch) {
-    if find_messages(batch).is_err() && batch.heads_only.is_empty() {
+    if parse_messages(batch).is_err() && batch.heads_only.is_empty() {
         // A text without any valid HTTP message is sent unchanged, and one response is expected.
         batch.heads_only.push(batch.bytes.starts_with(b"HEAD "));
     }
@@ -297,7 +297,7 @@ mod tests {
 
     fn read(text: &str) -> Result<Vec<bool>, String> {
         let mut batch = Batch { bytes: text.as_bytes().to_vec(), ..Batch::default() };
-        find_messages(&mut batch)
+        parse_messages(&mut batch)
             .map(|()| batch.heads_only)
             .map_err(|f| format!("{} at {}:{}", f.reason, f.line, f.column))
     }
@@ -350,7 +350,7 @@ mod tests {
             any::<u8>(), Just(b'\r'), Just(b'\n'), Just(b' '), Just(b':'), Just(b'0')], 0..200), start in 0..4usize) {
             let starts = ["", "GET / HTTP/1.1\r\n", "POST / HTTP/1.1\r\nContent-Length: ", "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"];
             let mut batch = Batch { bytes: [starts[start].as_bytes(), &bytes].concat(), ..Batch::default() };
-            let _ = find_messages(&mut batch);
+            let _ = parse_messages(&mut batch);
             count_messages(&mut batch);
             prop_assert!(!batch.heads_only.is_empty());
         }

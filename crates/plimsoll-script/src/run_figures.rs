@@ -110,7 +110,7 @@ fn thread_rate_samples<'a>(
 fn figures_in_us(times: &Histogram) -> ScriptFigures {
     let classes =
         times.buckets().map(|(index, count)| (plimsoll_model::histogram::bucket_highest_value(index) / 1000, count));
-    ScriptFigures::new(classes).set_exact_extremes(times.min_ns() / 1000, times.max_ns() / 1000)
+    ScriptFigures::new(classes).with_exact_extremes(times.min_ns() / 1000, times.max_ns() / 1000)
 }
 
 #[cfg(test)]

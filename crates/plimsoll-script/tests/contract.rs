@@ -346,8 +346,8 @@ fn a_stopped_thread_sends_no_more_requests() {
     let mut authors = script.run_setup_hooks().expect("begins");
     next_request_batch(&mut authors[0]);
     assert_eq!(deliver_answer(&mut authors[0], 200, "", ""), Ok(()));
-    assert_eq!(deliver_answer(&mut authors[0], 200, "", ""), Err(AuthorStopReason::Asked));
-    assert_eq!(authors[0].write(&mut Batch::default()), Err(AuthorStopReason::Asked));
+    assert_eq!(deliver_answer(&mut authors[0], 200, "", ""), Err(AuthorStopReason::Requested));
+    assert_eq!(authors[0].write(&mut Batch::default()), Err(AuthorStopReason::Requested));
     assert_eq!(deliver_answer(&mut authors[1], 200, "", ""), Ok(()));
     assert_eq!(script.failure(), None);
 }

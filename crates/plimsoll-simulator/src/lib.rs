@@ -8,7 +8,7 @@
 
 #![forbid(unsafe_code)]
 
-use plimsoll_analysis::find::{SearchStep, Settings};
+use plimsoll_analysis::find::{SearchSettings, SearchStep};
 use plimsoll_analysis::study::{self, History, StopRule, Study};
 use plimsoll_analysis::{Findings, Slo, TrialOutcome, judge};
 use plimsoll_model::rng::{Rng, mix_bits};
@@ -304,7 +304,7 @@ impl ServerModel {
 
     /// Returns the model with a capacity that depends on the seed. With a random capacity, no rate
     /// that the search tries equals the capacity by chance.
-    pub fn seeded(self, seed: u64) -> ServerModel {
+    pub fn with_seeded_capacity(self, seed: u64) -> ServerModel {
         let spread = (Rng::for_stream(seed, 77).next_f64() - 0.5) * 0.4;
         let capacity = match self.kind {
             // The service time must be a whole number of us.
@@ -419,7 +419,7 @@ struct Server {
     stalls: VecDeque<(u64, u64)>,
     /// For a server of kind `Stalls`: the generator of its own stalls, and the current or next
     /// stall as (start, end), ns.
-    own: Option<(StallGenerator, (u64, u64))>,
+    own_stalls: Option<(StallGenerator, (u64, u64))>,
 }
 
 impl Server {
@@ -434,7 +434,7 @@ impl Server {
             served: 0.0,
             speed: 1.0,
             stalls: VecDeque::new(),
-            own: match model.kind {
+            own_stalls: match model.kind {
                 ServerKind::Stalls(stalling) => {
                     let mut clockwork = StallGenerator::new(stalling, seed);
                     let first = clockwork.next();
@@ -521,7 +521,7 @@ impl Server {
                 break;
             }
         }
-        if let Some((clockwork, stall)) = &mut self.own {
+        if let Some((clockwork, stall)) = &mut self.own_stalls {
             while start_ns >= stall.1 {
                 *stall = clockwork.next();
             }
@@ -693,7 +693,7 @@ pub fn simulate_search(model: ServerModel, seed: u64, budget_ns: u64, max_rate: 
 }
 
 /// Runs a whole search in virtual time with the given settings.
-pub fn search_with_settings(model: ServerModel, seed: u64, settings: &Settings) -> Findings {
+pub fn search_with_settings(model: ServerModel, seed: u64, settings: &SearchSettings) -> Findings {
     run_search(model, seed, settings, NO_INTERFERENCE)
 }
 
@@ -703,7 +703,7 @@ pub fn search_with_interference(model: ServerModel, seed: u64, budget_ns: u64, b
     run_search(model, seed, &search_settings(model, seed, budget_ns, None), burners)
 }
 
-fn run_search(model: ServerModel, seed: u64, settings: &Settings, burners: OtherProcessCores) -> Findings {
+fn run_search(model: ServerModel, seed: u64, settings: &SearchSettings, burners: OtherProcessCores) -> Findings {
     let mut server = Server::new(model, mix_bits(seed));
     let mut history: Vec<TrialOutcome> = Vec::new();
     let mut now_ns = 0;
@@ -739,7 +739,7 @@ pub struct StudyRecord {
     /// Length of the study, ns.
     pub elapsed_ns: u64,
     /// Why the study could not continue; `None` if it ended normally.
-    pub broken: Option<study::StudyFailure>,
+    pub failure: Option<study::StudyFailure>,
 }
 
 /// Runs a whole study in virtual time while other processes use cores. Each compared target (arm)
@@ -754,14 +754,14 @@ pub fn simulate_study(
         (0..).zip(models).map(|(arm, model)| Server::new(*model, mix_bits(seed.wrapping_add(arm)))).collect();
     let mut study = Study::new(asked).expect("a question");
     let mut recorded =
-        StudyRecord { trials: Vec::new(), remarks: Vec::new(), step_times: Vec::new(), elapsed_ns: 0, broken: None };
+        StudyRecord { trials: Vec::new(), remarks: Vec::new(), step_times: Vec::new(), elapsed_ns: 0, failure: None };
     loop {
         let StudyRecord { trials, remarks, step_times, elapsed_ns, .. } = &mut recorded;
         step_times.push((*elapsed_ns, trials.len(), remarks.len()));
         assert!(step_times.len() < 10_000, "no end");
         match study.next(&History { trials, remarks, elapsed_ns: *elapsed_ns }) {
             study::Step::Stop => return recorded,
-            study::Step::Break(broken) => return StudyRecord { broken: Some(broken), ..recorded },
+            study::Step::Fail(broken) => return StudyRecord { failure: Some(broken), ..recorded },
             study::Step::Skip(tag) => {
                 remarks.push(ExperimentEvent::Unheld { tag, reason: plimsoll_model::LoadSkipReason::NoTime })
             }
@@ -772,7 +772,7 @@ pub fn simulate_study(
                 let server = &mut servers[arm];
                 server.model =
                     ServerModel { capacity: models[arm].capacity * (1.0 - burners(start_ns) / 2.8), ..models[arm] };
-                let (mut run, took_ns) = simulate_plan(&trial.plan, trial.until, server, start_ns);
+                let (mut run, took_ns) = simulate_plan(&trial.plan, trial.stop_rule, server, start_ns);
                 run.probes = simulate_probe_readings(&run, start_ns, burners);
                 trials.push(Trial { tag: trial.tag, start_ns, run });
                 *elapsed_ns = start_ns + took_ns + OVERHEAD_NS / 2;
@@ -782,12 +782,12 @@ pub fn simulate_study(
 }
 
 /// Returns the settings of a search on `model`, with a budget and an upper limit of the rate.
-pub fn search_settings(model: ServerModel, seed: u64, budget_ns: u64, max_rate: Option<f64>) -> Settings {
+pub fn search_settings(model: ServerModel, seed: u64, budget_ns: u64, max_rate: Option<f64>) -> SearchSettings {
     let mut base =
         Plan::for_get_request("server", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }).record();
     base.load.seed = seed;
     let first_answer_ns = model.idle_response_ns();
-    Settings { base, slo: model.slo(), budget_ns, max_rate, arrivals: model.arrivals(), first_answer_ns }
+    SearchSettings { base, slo: model.slo(), budget_ns, max_rate, arrivals: model.arrivals(), first_answer_ns }
 }
 
 /// Formats the trials and the result of a search for failure messages. `truth` is the true load
@@ -811,7 +811,7 @@ pub fn format_search(findings: &Findings, truth: f64) -> String {
             trial.verdict,
             e.saturated_rps.map(|z| (z / truth * 1e4).round() / 1e4),
             e.bad_to_allowed_ratio,
-            e.growth,
+            e.backlog_growth_share,
             e.unanswered,
             e.failed_before_window,
             e.stalls.iter().map(|s| (s.at_ns / MS, s.length_ns / MS)).collect::<Vec<_>>(),

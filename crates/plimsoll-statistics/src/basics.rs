@@ -190,7 +190,7 @@ pub fn normal_tail(z: f64) -> f64 {
 }
 
 /// Returns the z with P(Z <= z) = `p`, for 0.5 <= p < 1, by bisection.
-pub fn normal_quantile(p: f64) -> f64 {
+pub fn upper_normal_quantile(p: f64) -> f64 {
     let (mut low, mut high) = (0.0, 40.0);
     for _ in 0..80 {
         let middle = (low + high) / 2.0;

@@ -90,9 +90,9 @@ pub struct Capacity {
     /// Number of time intervals from which `dispersion` is computed.
     pub pieces: f64,
     /// Number of trials that count as undisturbed.
-    pub trials: usize,
+    pub undisturbed_trials: usize,
     /// Number of trials that were set aside as disturbed.
-    pub set_aside: usize,
+    pub disturbed_trials: usize,
     /// Total length of all trials in which the server was saturated, s.
     pub seconds: f64,
     /// Whether the server rejects surplus requests, so that some completions are failures.
@@ -211,8 +211,8 @@ impl Capacity {
             // number of completions of a trial.
             dispersion: dispersion + between * each_s / rps.max(1e-9),
             pieces,
-            trials: kept.len(),
-            set_aside: blocks.len() - kept.len(),
+            undisturbed_trials: kept.len(),
+            disturbed_trials: blocks.len() - kept.len(),
             seconds,
             rejects: false,
         })
@@ -221,12 +221,12 @@ impl Capacity {
 
 /// Returns the variance of the rates between trials beyond chance, (1/s)^2 (DerSimonian and Laird).
 /// Returns 0 if chance explains the differences between the trials.
-fn variance_between_trials(blocks: &[SaturatedRate]) -> f64 {
-    let freedom = blocks.len() as f64 - 1.0;
-    let weights: Vec<f64> = blocks.iter().map(|block| block.error_rps.powi(-2)).collect();
+fn variance_between_trials(trial_rates: &[SaturatedRate]) -> f64 {
+    let freedom = trial_rates.len() as f64 - 1.0;
+    let weights: Vec<f64> = trial_rates.iter().map(|block| block.error_rps.powi(-2)).collect();
     let sum: f64 = weights.iter().sum();
-    let mean = blocks.iter().zip(&weights).map(|(block, weight)| weight * block.rps).sum::<f64>() / sum;
-    let q: f64 = blocks.iter().map(|block| ((block.rps - mean) / block.error_rps).powi(2)).sum();
+    let mean = trial_rates.iter().zip(&weights).map(|(block, weight)| weight * block.rps).sum::<f64>() / sum;
+    let q: f64 = trial_rates.iter().map(|block| ((block.rps - mean) / block.error_rps).powi(2)).sum();
     if freedom < 1.0 || q <= freedom + COCHRAN_Q_DEVIATIONS * (2.0 * freedom).sqrt() {
         return 0.0;
     }
@@ -237,9 +237,9 @@ fn variance_between_trials(blocks: &[SaturatedRate]) -> f64 {
 /// Returns the mean and the standard deviation of the capacity, 1/s, given these trials. The
 /// computation allows for the possibility that any trial was disturbed. `between` is the variance
 /// between trials.
-fn capacity_posterior(blocks: &[SaturatedRate], between: f64) -> Option<(f64, f64)> {
-    let rates = || blocks.iter().map(|block| block.rps);
-    let error = blocks.iter().map(|block| (block.error_rps.powi(2) + between).sqrt()).fold(0.0, f64::max);
+fn capacity_posterior(trial_rates: &[SaturatedRate], between: f64) -> Option<(f64, f64)> {
+    let rates = || trial_rates.iter().map(|block| block.rps);
+    let error = trial_rates.iter().map(|block| (block.error_rps.powi(2) + between).sqrt()).fold(0.0, f64::max);
     let low = (rates().fold(f64::INFINITY, f64::min) - GRID_ERRORS * error).max(1e-9);
     let high = rates().fold(0.0, f64::max) + GRID_ERRORS * error;
     let mut area = (low, high);
@@ -252,7 +252,7 @@ fn capacity_posterior(blocks: &[SaturatedRate], between: f64) -> Option<(f64, f6
             // is faster than a logarithm of each likelihood. The logarithm is added to the sum
             // before the product becomes too small or too large for a number.
             let (mut sum, mut product) = (0.0, 1.0);
-            for block in blocks {
+            for block in trial_rates {
                 let (quiet, disturbed) = block.prior_weighted_likelihoods(rps, between);
                 product *= (quiet + disturbed).clamp(1e-100, 1e100);
                 if !(1e-150..1e150).contains(&product) {
@@ -294,7 +294,7 @@ mod tests {
             let (rps, error, set_aside) = expect;
             assert!((got.rps / rps - 1.0).abs() < 0.005, "{rates:?}: {got:?}");
             assert!((got.error_rps / error - 1.0).abs() < 0.2, "{rates:?}: {got:?}");
-            assert_eq!(got.set_aside, set_aside, "{rates:?}: {got:?}");
+            assert_eq!(got.disturbed_trials, set_aside, "{rates:?}: {got:?}");
         };
         // The error of the capacity C is sqrt(I C / T), with the index of dispersion I and the
         // total length T of the trials.

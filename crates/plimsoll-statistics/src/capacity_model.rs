@@ -46,7 +46,7 @@ const BURST_S_MAX: f64 = 10.0;
 /// The relative error of `room`, the queue size of a rejecting server in `rejected_share`
 /// (`rejection_model`). The value of 10 % is valid between the load line and the capacity. The
 /// value comes from comparisons with simulated token buckets of 2 to 40 tokens.
-const WAITING_ROOM_FORMULA_ERROR: f64 = 0.1;
+const QUEUE_SIZE_FORMULA_ERROR: f64 = 0.1;
 /// The factor by which the expected number of late requests in one excursion of the queue (one
 /// period with a long queue) is multiplied. Excursions of exponential length double the number of
 /// late requests. Excursions that follow each other closely double the number of late requests
@@ -61,8 +61,8 @@ const FORMULA_ERROR_PER_SERVICE_TIME: f64 = 0.25;
 
 /// Computes the possible load lines under the capacity model from a measured capacity, each
 /// weighted by its likelihood.
-pub(crate) fn fit_capacity_model(terms: &ServerModelInputs, of: &Capacity) -> ModelFit {
-    let draws = (0..PARAMETER_DRAW_COUNT).map(|at| ServerParameterDraw::new(terms, of, at));
+pub(crate) fn fit_capacity_model(terms: &ServerModelInputs, capacity: &Capacity) -> ModelFit {
+    let draws = (0..PARAMETER_DRAW_COUNT).map(|at| ServerParameterDraw::new(terms, capacity, at));
     ModelFit::new(draws.map(|draw| (draw.load_line_rps(), draw.ln_likelihood())).collect())
 }
 
@@ -90,7 +90,7 @@ struct ServerParameterDraw<'a> {
     burst: f64,
     /// The size of the queue of a server that rejects requests, as in `rejected_share` of
     /// `rejection_model`: the burst, divided by half of `dispersion_sum`.
-    room: f64,
+    queue_size: f64,
 }
 
 /// The tail of the waiting times for one random draw of the server's parameters. A wait exceeds
@@ -104,17 +104,17 @@ struct WaitTail {
 
 impl<'a> ServerParameterDraw<'a> {
     /// Returns the random draw with the number `at`, which is less than [`PARAMETER_DRAW_COUNT`].
-    fn new(terms: &'a ServerModelInputs<'a>, of: &Capacity, at: usize) -> ServerParameterDraw<'a> {
+    fn new(terms: &'a ServerModelInputs<'a>, capacity: &Capacity, at: usize) -> ServerParameterDraw<'a> {
         let uniform = |dimension| quasirandom_coordinate(at, dimension);
         let normal = |dimension| normal_quantile(uniform(dimension));
         // If the error of the capacity is large, some random draws are below zero, but a server's
         // capacity is positive.
-        let capacity_rps = (of.rps + of.error_rps * normal(0)).max(CAPACITY_SHARE_MIN * of.rps);
+        let capacity_rps = (capacity.rps + capacity.error_rps * normal(0)).max(CAPACITY_SHARE_MIN * capacity.rps);
         // The variance of a sample has a chi-squared distribution (approximation: Wilson and
         // Hilferty's cube).
-        let freedom = (of.pieces - 1.0).max(1.0);
+        let freedom = (capacity.pieces - 1.0).max(1.0);
         let cube = 1.0 - 2.0 / (9.0 * freedom) + normal(1) * (2.0 / (9.0 * freedom)).sqrt();
-        let dispersion = of.dispersion / cube.max(0.2).powi(3);
+        let dispersion = capacity.dispersion / cube.max(0.2).powi(3);
         let dispersion_sum = (terms.arrivals_dispersion + dispersion).max(1e-3);
         let formula_error = normal(2);
         let floor = |u: f64| match u < NO_FLOOR_PRIOR {
@@ -138,7 +138,7 @@ impl<'a> ServerParameterDraw<'a> {
             late_floor: floor(uniform(4)),
             failed_floor: if terms.rejects { 0.0 } else { floor(uniform(5)) },
             burst,
-            room: 2.0 * burst / dispersion_sum * (formula_error * WAITING_ROOM_FORMULA_ERROR).exp(),
+            queue_size: 2.0 * burst / dispersion_sum * (formula_error * QUEUE_SIZE_FORMULA_ERROR).exp(),
         }
     }
 
@@ -158,7 +158,8 @@ impl<'a> ServerParameterDraw<'a> {
     fn load_line_rps(&self) -> f64 {
         let mut line_rps = self.capacity_rps;
         if self.terms.rejects {
-            line_rps = line_rps.min(self.capacity_rps / rejection_headroom(self.terms.failed_share, self.room));
+            line_rps =
+                line_rps.min(self.capacity_rps / rejection_headroom(self.terms.failed_share_max, self.queue_size));
         }
         for (bound_s, share) in &self.terms.bounds {
             let floor = self.late_floor * *share;
@@ -178,7 +179,7 @@ impl<'a> ServerParameterDraw<'a> {
                 let Some((bad_share, bunch)) = self.bad_share_and_group_size(trial, bound) else { continue };
                 let scheduled = bound.scheduled as f64;
                 let bunch = bunch.clamp(1.0, scheduled.max(1.0));
-                worst = worst.min(bad_share_ln_likelihood(bad_share, scheduled, bound.bad as f64, bunch));
+                worst = worst.min(bad_share_ln_likelihood(bad_share, scheduled, bound.bad_requests as f64, bunch));
             }
             let growth = self.terms.backlog_growth_ln_likelihood(trial, self.capacity_rps, self.dispersion);
             with_disturbance_probability(growth + worst)
@@ -195,14 +196,14 @@ impl<'a> ServerParameterDraw<'a> {
                 // Above the capacity, timeouts and missing connections (of plimsoll or the server)
                 // also make requests fail, so the model predicts no share of failures.
                 false if trial.rate_rps > self.capacity_rps => None,
-                false => Some((share_with_rare_failures(bound, bound.share * self.failed_floor), 1.0)),
+                false => Some((share_with_rare_failures(bound, bound.allowed_share * self.failed_floor), 1.0)),
             };
         };
         let bound_s = bound_ns as f64 / 1e9;
-        let floor = bound.share * self.late_floor;
+        let floor = bound.allowed_share * self.late_floor;
         match self.terms.bounds.iter().any(|(of_slo_s, _)| *of_slo_s == bound_s) {
             true => {
-                let (queued, bunch) = self.late_share_and_group_size(trial, bound_s, bound.share);
+                let (queued, bunch) = self.late_share_and_group_size(trial, bound_s, bound.allowed_share);
                 Some((floor + (1.0 - floor) * queued, bunch.max(bound.bunch_size)))
             }
             false => Some((share_with_rare_failures(bound, floor), 1.0)),
@@ -210,8 +211,8 @@ impl<'a> ServerParameterDraw<'a> {
     }
 
     fn build_rejection_model(&self) -> RejectionModel {
-        let ServerParameterDraw { capacity_rps, dispersion_sum, room, burst, .. } = *self;
-        RejectionModel { capacity_rps, dispersion_sum, room, burst }
+        let ServerParameterDraw { capacity_rps, dispersion_sum, queue_size: room, burst, .. } = *self;
+        RejectionModel { capacity_rps, dispersion_sum, queue_size: room, burst }
     }
 
     /// Returns the expected share of requests that the queue makes late in a trial, and how many of
@@ -245,7 +246,7 @@ impl<'a> ServerParameterDraw<'a> {
 /// least `floor` and at most the larger of `floor` and [`RARE_FAILURES_SHARE_MAX`]. So a few
 /// failures in 500 000 requests do not contradict a server without a floor.
 fn share_with_rare_failures(bound: &BoundEvidence, floor: f64) -> f64 {
-    (bound.bad as f64 / bound.scheduled.max(1) as f64).clamp(floor, floor.max(RARE_FAILURES_SHARE_MAX))
+    (bound.bad_requests as f64 / bound.scheduled.max(1) as f64).clamp(floor, floor.max(RARE_FAILURES_SHARE_MAX))
 }
 
 /// Returns coordinate `dimension` of point `at` of a quasirandom sequence, which fills the unit
@@ -271,7 +272,8 @@ mod tests {
         for (scheduled, bad, floor, expect) in
             [(500_000, 0, 0.0, 0.0), (500_000, 2, 0.0, 4e-6), (1_000, 9, 0.0, 1e-5), (1_000, 0, 0.01, 0.01)]
         {
-            let bound = BoundEvidence { bound_ns: None, share: 0.001, scheduled, bad, bunch_size: 1.0 };
+            let bound =
+                BoundEvidence { bound_ns: None, allowed_share: 0.001, scheduled, bad_requests: bad, bunch_size: 1.0 };
             assert_eq!(share_with_rare_failures(&bound, floor), expect, "{scheduled} {bad} {floor}");
         }
     }

@@ -135,7 +135,7 @@ fn most_violated_bound(trials: &[OpenTrial]) -> usize {
     let excess = |at: usize| -> f64 {
         let of = |trial: &OpenTrial| {
             let bound = trial.bounds.get(at)?;
-            Some(bound.bad as f64 / (bound.share * bound.scheduled as f64).max(1.0))
+            Some(bound.bad_requests as f64 / (bound.allowed_share * bound.scheduled as f64).max(1.0))
         };
         trials.iter().filter_map(of).sum()
     };
@@ -153,12 +153,12 @@ impl DirectModel<'_> {
             let capacity_rps = self.capacity_rps.map_or(line_rps, |rps| rps.max(line_rps));
             let growth = self.terms.backlog_growth_ln_likelihood(trial, capacity_rps, self.dispersion);
             let Some(bound) = trial.bounds.get(self.bound) else { return with_disturbance_probability(growth) };
-            let bad_share =
-                (bound.share.max(ALLOWED_BAD_SHARE_MIN) * (trial.rate_rps / line_rps).powf(power)).min(BAD_SHARE_MAX);
+            let bad_share = (bound.allowed_share.max(ALLOWED_BAD_SHARE_MIN) * (trial.rate_rps / line_rps).powf(power))
+                .min(BAD_SHARE_MAX);
             let scheduled = bound.scheduled as f64;
             let bunch = self.bunch.max(bound.bunch_size).clamp(1.0, scheduled.max(1.0));
             with_disturbance_probability(
-                growth + bad_share_ln_likelihood(bad_share, scheduled, bound.bad as f64, bunch),
+                growth + bad_share_ln_likelihood(bad_share, scheduled, bound.bad_requests as f64, bunch),
             )
         };
         self.terms.trials.iter().map(of_trial).sum()

@@ -127,8 +127,8 @@ impl Capacity {
         // With six time intervals, random draws of the index of dispersion of the completions lie
         // between 0.4 and 7 with a probability of 95 %.
         pieces: 6.0,
-        trials: 0,
-        set_aside: 0,
+        undisturbed_trials: 0,
+        disturbed_trials: 0,
         seconds: 0.0,
         rejects: false,
     };

@@ -24,11 +24,11 @@ pub struct BoundEvidence {
     /// the bound applies to connections.
     pub bound_ns: Option<u64>,
     /// Share of the scheduled requests that may be bad, 0..=1.
-    pub share: f64,
+    pub allowed_share: f64,
     /// Scheduled requests that the bound applies to.
     pub scheduled: u64,
     /// Requests that broke the bound.
-    pub bad: u64,
+    pub bad_requests: u64,
     /// Mean number of bad requests that count as one independent observation, because bad requests
     /// often occur together; at least 1.
     pub bunch_size: f64,
@@ -65,7 +65,7 @@ pub struct ServerModelInputs<'a> {
     /// Latency bounds of the SLO: time in s, and the share of requests that may exceed the time.
     pub bounds: Vec<(f64, f64)>,
     /// The share of requests that may fail under the SLO, 0..=1.
-    pub failed_share: f64,
+    pub failed_share_max: f64,
 }
 
 impl ServerModelInputs<'_> {

@@ -9,7 +9,7 @@ use crate::normal::{normal_density, upper_tail};
 /// At low loads, the size of the queue has less effect than near the capacity. For each unit of the
 /// headroom's logarithm, [`rejected_share`] reduces the size of the queue by this share. The value
 /// comes from simulated token buckets of 2 to 40 tokens with random arrivals.
-const LOW_LOAD_ROOM_REDUCTION: f64 = 0.12;
+const LOW_LOAD_QUEUE_SIZE_REDUCTION: f64 = 0.12;
 /// The number of rejections that occur together at a rejecting server in steady state.
 const REJECTION_GROUP_SIZE: f64 = 2.0;
 /// The largest headroom (capacity divided by the arrival rate) in the model of a rejecting server.
@@ -23,10 +23,10 @@ const HEADROOM_MAX: f64 = 1e3;
 /// and services, the caller computes `room` as 2 B / (I_a + I_s), as in heavy traffic (Kingman,
 /// 1962). B is the number of requests that may wait, or of tokens of a rate limiter. I_a and I_s
 /// are the indices of dispersion of the arrivals and of the services.
-fn rejected_share(headroom: f64, room: f64) -> f64 {
+fn rejected_share(headroom: f64, queue_size: f64) -> f64 {
     let ln = headroom.max(1e-9).ln();
-    let (spare, power) = (headroom - 1.0, room * ln * (1.0 - LOW_LOAD_ROOM_REDUCTION * ln).max(0.5));
-    if spare.abs() < 1e-6 { 1.0 / room.max(1.0) } else { (spare / power.exp_m1()).clamp(0.0, 1.0) }
+    let (spare, power) = (headroom - 1.0, queue_size * ln * (1.0 - LOW_LOAD_QUEUE_SIZE_REDUCTION * ln).max(0.5));
+    if spare.abs() < 1e-6 { 1.0 / queue_size.max(1.0) } else { (spare / power.exp_m1()).clamp(0.0, 1.0) }
 }
 
 /// One assumption about the parameters of a server that rejects surplus requests.
@@ -36,7 +36,7 @@ pub(crate) struct RejectionModel {
     /// Sum of the dispersions of arrivals and completions.
     pub dispersion_sum: f64,
     /// The size of the queue, as in [`rejected_share`].
-    pub room: f64,
+    pub queue_size: f64,
     /// The number of requests that a server accepts at once after a pause.
     pub burst: f64,
 }
@@ -51,7 +51,7 @@ impl RejectionModel {
     /// Later in the trial, the share of rejections is that of the steady state.
     pub(crate) fn rejected_share_and_group_size(&self, trial: &OpenTrial) -> (f64, f64) {
         let requests = (trial.rate_rps * trial.duration_s).max(1.0);
-        let steady = rejected_share(self.capacity_rps / trial.rate_rps, self.room);
+        let steady = rejected_share(self.capacity_rps / trial.rate_rps, self.queue_size);
         let drift = (trial.rate_rps - self.capacity_rps) * trial.duration_s;
         let deviation = (self.dispersion_sum * requests).sqrt();
         let first = brownian_maximum_mean(drift, deviation);
@@ -83,11 +83,11 @@ fn brownian_maximum_mean(drift: f64, deviation: f64) -> f64 {
 /// Returns the headroom (capacity divided by the arrival rate, at least 1) at which a server
 /// rejects the share `share` of the requests. `room` is the size of the queue, as in
 /// [`rejected_share`].
-pub(crate) fn rejection_headroom(share: f64, room: f64) -> f64 {
+pub(crate) fn rejection_headroom(share: f64, queue_size: f64) -> f64 {
     let (mut low, mut high) = (1.0, HEADROOM_MAX);
     for _ in 0..40 {
         let middle: f64 = (low * high).sqrt();
-        if rejected_share(middle, room) > share { low = middle } else { high = middle }
+        if rejected_share(middle, queue_size) > share { low = middle } else { high = middle }
     }
     high
 }

@@ -20,7 +20,7 @@
 //!
 //! Not here: the times of evaluation, and the verdict.
 
-use crate::basics::{ConfidenceInterval, median, normal_quantile, normal_tail};
+use crate::basics::{ConfidenceInterval, median, normal_tail, upper_normal_quantile};
 use plimsoll_model::histogram::{BUCKET_COUNT, bucket_highest_value, bucket_lowest_value};
 use plimsoll_model::rng::Rng;
 use std::collections::BTreeMap;
@@ -263,7 +263,7 @@ impl EffectEstimate {
                 upper: self.subset_estimates[all - 1 - order],
             });
         }
-        let wider = normal_quantile(1.0 - alpha / 2.0) / self.order_quantile();
+        let wider = upper_normal_quantile(1.0 - alpha / 2.0) / self.order_quantile();
         let end = |order: f64| self.estimate + (order - self.estimate) * wider;
         let (lower, upper) = self.extreme_order_statistics();
         Some(ConfidenceInterval { lower: end(lower), upper: end(upper) })
@@ -279,7 +279,7 @@ impl EffectEstimate {
     /// Returns how far the outermost directly used order statistics are from the mean, in standard
     /// deviations of a normal distribution.
     fn order_quantile(&self) -> f64 {
-        normal_quantile(1.0 - ORDER_STATISTIC_MIN as f64 / (self.subset_estimates.len() + 1) as f64)
+        upper_normal_quantile(1.0 - ORDER_STATISTIC_MIN as f64 / (self.subset_estimates.len() + 1) as f64)
     }
 
     /// Returns the one-sided p-value. If `below` is true, the hypothesis is that B/A is at least 1.
@@ -325,7 +325,7 @@ struct QuantileTimeRanges {
     ends_ns: Vec<(f64, f64)>,
     /// Number of successes up to the end of each time range, by range and by block, multiplied by
     /// the block's weight.
-    until: Vec<Vec<f64>>,
+    successes_to_end: Vec<Vec<f64>>,
 }
 
 impl QuantileTimeRanges {
@@ -382,7 +382,7 @@ impl QuantileTimeRanges {
         };
         ends_ns.extend(buckets.iter().map(ends));
         let scheduled = times.iter().zip(weights).map(|(one, weight)| one.scheduled as f64 * weight).collect();
-        Some(QuantileTimeRanges { q, scheduled, ends_ns, until })
+        Some(QuantileTimeRanges { q, scheduled, ends_ns, successes_to_end: until })
     }
 
     /// Returns the quantile in ns over the requests of the given blocks together. The quantile is
@@ -390,18 +390,18 @@ impl QuantileTimeRanges {
     fn quantile_ns(&self, blocks: &[usize]) -> f64 {
         let sum = |of: &[f64]| blocks.iter().map(|block| of[*block]).sum::<f64>();
         let rank = self.q * sum(&self.scheduled) - 1e-6;
-        let (mut low, mut high) = (0, self.until.len());
+        let (mut low, mut high) = (0, self.successes_to_end.len());
         while low < high {
             let middle = (low + high) / 2;
-            if sum(&self.until[middle]) < rank { low = middle + 1 } else { high = middle }
+            if sum(&self.successes_to_end[middle]) < rank { low = middle + 1 } else { high = middle }
         }
-        if low >= self.until.len() {
+        if low >= self.successes_to_end.len() {
             return f64::INFINITY;
         }
         let (begins_ns, ends_ns) = self.ends_ns[low];
         let Some(before) = low.checked_sub(1) else { return begins_ns };
         // Within a time range, times are assumed to be uniformly distributed.
-        let (from, to) = (sum(&self.until[before]), sum(&self.until[low]));
+        let (from, to) = (sum(&self.successes_to_end[before]), sum(&self.successes_to_end[low]));
         let part = if to > from { ((rank - from) / (to - from)).clamp(0.0, 1.0) } else { 1.0 };
         begins_ns + (ends_ns - begins_ns) * part
     }

@@ -6,7 +6,7 @@
 //! can send the load (`capacity`).
 
 use crate::capacity::FixedSettings;
-use crate::connecting;
+use crate::connection_inputs;
 use crate::grpc;
 use crate::target::{resolve_addresses, resolve_plain_http_url};
 use crate::traffic_file;
@@ -40,30 +40,30 @@ impl ResolvedTarget {
     pub fn resolve_target(plan: &Plan, terms: &Terms<String>) -> Result<ResolvedTarget, Failure> {
         let mut plan = plan.clone();
         let origin = &plan.traffic.origin;
-        let local = match &plan.carriage.unix {
+        let local = match &plan.connection_plan.unix {
             Some(_) => true,
             None => {
                 let (host, port) = terms.connect_to.clone().unwrap_or_else(|| (origin.host.clone(), origin.port));
                 let (addresses, local) = resolve_addresses(&host, port, terms.public)?;
-                plan.carriage.addresses = addresses;
+                plan.connection_plan.addresses = addresses;
                 local
             }
         };
-        if let Some(tls) = &mut plan.carriage.tls {
-            connecting::read_certificates(tls, terms)?;
+        if let Some(tls) = &mut plan.connection_plan.tls {
+            connection_inputs::read_certificates(tls, terms)?;
         }
         let sources = terms.injector.sources.clone();
-        connecting::check_sources(&sources)?;
-        connecting::retain_reachable_addresses(&mut plan.carriage.addresses, &sources)?;
+        connection_inputs::check_sources(&sources)?;
+        connection_inputs::retain_reachable_addresses(&mut plan.connection_plan.addresses, &sources)?;
         // If the user fixes no number of workers, there is one worker for each usable core. If the
         // target is on the same machine, half of the cores are left to the server. Without
         // keep-alive, half of the CPU cost is kernel work of the client, so the workers use all
         // cores.
         let cores = plimsoll_sys::probe::cgroup::usable_cores();
-        let usual = if local && plan.carriage.keep_alive { (cores / 2).max(1) } else { cores };
+        let usual = if local && plan.connection_plan.keep_alive { (cores / 2).max(1) } else { cores };
         let workers = terms.injector.workers.unwrap_or(usual);
         let injector = Injector { workers, spin: terms.injector.spin, sources, sources_so_far: None };
-        plimsoll_engine::tls_client(&plan).map_err(|e| connecting::tls_failure(&e))?;
+        plimsoll_engine::tls_client(&plan).map_err(|e| connection_inputs::tls_failure(&e))?;
         grpc::encode_grpc_bodies(&mut plan, terms)?;
         match (&terms.mix, plan.traffic.routes.as_slice()) {
             (Some(_), _) => traffic_file::check_encodable(&plan)?,

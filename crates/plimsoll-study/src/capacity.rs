@@ -30,7 +30,7 @@ const TLS_BYTES: u64 = 8 << 10;
 
 /// The limits of a machine that bound the number of connections.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// The limit of open files for a process, or for a thread with its own file table.
     pub files: u64,
     /// Whether a thread can have its own file table.
@@ -44,11 +44,11 @@ pub struct Limits {
     pub memory_bytes: u64,
 }
 
-impl Limits {
+impl ConnectionLimits {
     /// Reads the limits of this machine.
-    pub fn limits_of_machine() -> Limits {
+    pub fn limits_of_machine() -> ConnectionLimits {
         let trial = std::thread::Builder::new().spawn(|| process::unshare_file_table(None).is_ok());
-        Limits {
+        ConnectionLimits {
             files: process::raise_open_files_limit(),
             own_tables: trial.ok().and_then(|thread| thread.join().ok()).unwrap_or(false),
             ports: process::local_port_count(),
@@ -89,7 +89,7 @@ pub fn fit_to_machine(
     injector: &mut Injector,
     fixed: FixedSettings,
     local: bool,
-    limits: &Limits,
+    limits: &ConnectionLimits,
 ) -> Result<Vec<String>, String> {
     let mut said = Vec::new();
     let closed = match &plan.load.shape {
@@ -99,8 +99,8 @@ pub fn fit_to_machine(
     if closed.is_none() && !fixed.connections {
         let tables = if limits.own_tables { u64::from(injector.workers) } else { 1 };
         let room = u32::try_from((limits.connections_per_thread_max() * tables).max(1)).unwrap_or(u32::MAX);
-        if plan.carriage.connections_max > room {
-            plan.carriage.connections_max = room;
+        if plan.connection_plan.connections_max > room {
+            plan.connection_plan.connections_max = room;
             said.push(format!(
                 "plimsoll opens at most {room} connections: the limit of open files is {files_max} (ulimit -n)",
                 files_max = limits.files
@@ -108,12 +108,12 @@ pub fn fit_to_machine(
         }
     }
     // Several users share one HTTP/2 connection, so fewer connections than users are needed.
-    let closed = closed.map(|users| users.div_ceil(u64::from(plan.carriage.streams_max.max(1))));
-    let connections = closed.unwrap_or(u64::from(plan.carriage.connections_max));
+    let closed = closed.map(|users| users.div_ceil(u64::from(plan.connection_plan.streams_max.max(1))));
+    let connections = closed.unwrap_or(u64::from(plan.connection_plan.connections_max));
     said.extend(adapt_to_open_files_limit(injector, fixed, connections, limits)?);
-    if plan.carriage.unix.is_none() {
-        said.extend(adapt_to_local_ports(&plan.carriage, injector, connections, limits)?);
-        if let (true, Some(users), false) = (local, closed, plan.carriage.keep_alive)
+    if plan.connection_plan.unix.is_none() {
+        said.extend(adapt_to_local_ports(&plan.connection_plan, injector, connections, limits)?);
+        if let (true, Some(users), false) = (local, closed, plan.connection_plan.keep_alive)
             && users > limits.backlog
             && limits.backlog > 0
         {
@@ -127,7 +127,7 @@ pub fn fit_to_machine(
     // The memory check needs the number of connections. An open loop opens more connections when
     // responses are late, so the number is known only for a closed loop.
     if let Some(users) = closed {
-        let bytes = users * (CONNECTION_BYTES + if plan.carriage.tls.is_some() { TLS_BYTES } else { 0 });
+        let bytes = users * (CONNECTION_BYTES + if plan.connection_plan.tls.is_some() { TLS_BYTES } else { 0 });
         if limits.memory_bytes > 0 && bytes > limits.memory_bytes {
             return Err(format!(
                 "{users} connections need about {needed_mb} MB of memory, and only {free_mb} MB are free",
@@ -143,7 +143,7 @@ fn adapt_to_open_files_limit(
     injector: &mut Injector,
     fixed: FixedSettings,
     connections: u64,
-    limits: &Limits,
+    limits: &ConnectionLimits,
 ) -> Result<Option<String>, String> {
     let (room, files) = (limits.connections_per_thread_max(), limits.files);
     let tables = if limits.own_tables { u64::from(injector.workers.max(1)) } else { 1 };
@@ -175,7 +175,7 @@ fn adapt_to_local_ports(
     carriage: &ConnectionPlan,
     injector: &mut Injector,
     connections: u64,
-    limits: &Limits,
+    limits: &ConnectionLimits,
 ) -> Result<Option<String>, String> {
     let addresses = &carriage.addresses;
     let each = connections.div_ceil(addresses.len().max(1) as u64);
@@ -216,15 +216,21 @@ mod tests {
     use super::*;
     use plimsoll_model::{LoadCurve, TlsSpec};
 
-    const TEST_LIMITS: Limits =
-        Limits { files: 20_000, own_tables: true, ports: 28_232, backlog: 4096, memory_bytes: 8 << 30 };
+    const TEST_LIMITS: ConnectionLimits =
+        ConnectionLimits { files: 20_000, own_tables: true, ports: 28_232, backlog: 4096, memory_bytes: 8 << 30 };
 
     fn closed_plan(users: f64, addresses: &[&str]) -> Plan {
         let addresses = addresses.iter().map(|a| a.parse().expect("an address")).collect();
         Plan::for_get_request("h", 80, addresses, LoadShape::Closed { users: LoadCurve::constant(users) })
     }
 
-    fn check(name: &str, mut plan: Plan, fixed: FixedSettings, limits: Limits, expect: Result<(u32, u64, &str), &str>) {
+    fn check(
+        name: &str,
+        mut plan: Plan,
+        fixed: FixedSettings,
+        limits: ConnectionLimits,
+        expect: Result<(u32, u64, &str), &str>,
+    ) {
         let mut injector = Injector::default();
         match (fit_to_machine(&mut plan, &mut injector, fixed, true, &limits), expect) {
             (Ok(said), Ok((workers, sources, part))) => {
@@ -242,19 +248,19 @@ mod tests {
         let (v4, v6, far) = (&["127.0.0.1:80"][..], &["[::1]:80"][..], &["10.0.0.1:80"][..]);
         let free = FixedSettings { threads: false, connections: true };
         let fixed = FixedSettings { threads: true, ..free };
-        let few = Limits { files: 64, ..TEST_LIMITS };
-        let old = Limits { own_tables: false, ..TEST_LIMITS };
+        let few = ConnectionLimits { files: 64, ..TEST_LIMITS };
+        let old = ConnectionLimits { own_tables: false, ..TEST_LIMITS };
         let close = |mut plan: Plan| {
-            plan.carriage.keep_alive = false;
+            plan.connection_plan.keep_alive = false;
             plan
         };
         let unix = |mut plan: Plan| {
-            plan.carriage.unix = Some("/run/x".into());
-            plan.carriage.addresses.clear();
+            plan.connection_plan.unix = Some("/run/x".into());
+            plan.connection_plan.addresses.clear();
             plan
         };
         let tls = |mut plan: Plan| {
-            plan.carriage.tls = Some(TlsSpec::default());
+            plan.connection_plan.tls = Some(TlsSpec::default());
             plan
         };
         check("few", closed_plan(200.0, v4), free, TEST_LIMITS, Ok((1, 0, "")));
@@ -263,7 +269,13 @@ mod tests {
         check("as told", closed_plan(50_000.0, v4), fixed, TEST_LIMITS, Err("-t 3"));
         check("a small limit", closed_plan(300.0, v4), free, few, Ok((10, 0, "10 threads")));
         check("too small a limit", closed_plan(40_000.0, v4), free, few, Err("at most 32768 connections"));
-        check("no file at all", closed_plan(1.0, v4), free, Limits { files: 32, ..TEST_LIMITS }, Err("ulimit -n"));
+        check(
+            "no file at all",
+            closed_plan(1.0, v4),
+            free,
+            ConnectionLimits { files: 32, ..TEST_LIMITS },
+            Err("ulimit -n"),
+        );
         check("one table", closed_plan(50_000.0, v4), free, old, Err("at most 19968"));
         check("no ports", closed_plan(50_000.0, v6), free, TEST_LIMITS, Err("--source-ip"));
         check(
@@ -278,7 +290,7 @@ mod tests {
         check("short-lived", close(closed_plan(10.0, v4)), free, TEST_LIMITS, Ok((1, 254, "127.0.0.254")));
         check("short-lived far", close(closed_plan(10.0, far)), free, TEST_LIMITS, Ok((1, 0, "")));
         check("all at once", close(closed_plan(5000.0, far)), free, TEST_LIMITS, Ok((1, 0, "somaxconn")));
-        let small = Limits { memory_bytes: 64 << 20, ..TEST_LIMITS };
+        let small = ConnectionLimits { memory_bytes: 64 << 20, ..TEST_LIMITS };
         check("memory", closed_plan(5_000.0, v4), free, small, Ok((1, 0, "")));
         check("memory for TLS", tls(closed_plan(5_000.0, v4)), free, small, Err("memory"));
     }
@@ -288,13 +300,13 @@ mod tests {
         let mut plan = closed_plan(1.0, &["127.0.0.1:80"]);
         plan.load.shape =
             LoadShape::Open { rate: LoadCurve::constant(100.0), arrivals: plimsoll_model::ArrivalSpacing::Constant };
-        let few = Limits { files: 64, ..TEST_LIMITS };
+        let few = ConnectionLimits { files: 64, ..TEST_LIMITS };
         let mut injector = Injector::default();
         let said = fit_to_machine(&mut plan, &mut injector, FixedSettings::default(), true, &few).expect("fits");
-        assert!(plan.carriage.connections_max == 32 && said.len() == 1, "{said:?}");
-        plan.carriage.connections_max = 100;
+        assert!(plan.connection_plan.connections_max == 32 && said.len() == 1, "{said:?}");
+        plan.connection_plan.connections_max = 100;
         fit_to_machine(&mut plan, &mut injector, FixedSettings { connections: true, threads: false }, true, &few)
             .expect("fits");
-        assert_eq!((plan.carriage.connections_max, injector.workers), (100, 4));
+        assert_eq!((plan.connection_plan.connections_max, injector.workers), (100, 4));
     }
 }

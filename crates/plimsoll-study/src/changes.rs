@@ -7,6 +7,7 @@
 //! Not here: the choice of interventions and their meaning (`plimsoll-analysis`).
 
 use crate::runner::PlanVariant;
+use crate::runner::part_processes::FURTHER_PROCESSES;
 use crate::{grpc, preflight};
 use plimsoll_model::expect::Expectations;
 use plimsoll_model::failure::Failure;
@@ -71,14 +72,14 @@ pub fn interventions_possible_before_load(plan: &Plan, terms: &Terms<String>) ->
             Intervention::Reference => alone,
             Intervention::Identities if scripted => false,
             Intervention::MoreUsers | Intervention::Bursts | Intervention::Together | Intervention::Abreast => true,
-            Intervention::NewConnections => plan.carriage.keep_alive,
-            Intervention::KeptConnections => !plan.carriage.keep_alive,
+            Intervention::NewConnections => plan.connection_plan.keep_alive,
+            Intervention::KeptConnections => !plan.connection_plan.keep_alive,
             Intervention::Head => gets,
             Intervention::Identities => !terms.changes.identities.is_empty(),
             // The machines of a fleet are several generators already, and each machine has its own
             // address.
             Intervention::Sources | Intervention::SecondGenerator if terms.fleet.is_some() => false,
-            Intervention::Sources => plan.carriage.unix.is_none() && terms.injector.sources.is_empty(),
+            Intervention::Sources => plan.connection_plan.unix.is_none() && terms.injector.sources.is_empty(),
             // The user's connection limit applies to all generator processes together, so no second
             // generator process starts.
             Intervention::SecondGenerator => !scripted && terms.connections_max.is_none(),
@@ -131,13 +132,13 @@ pub fn intervention_variants(
                 // Connections are closed with a reset, which leaves no port in TIME-WAIT. With
                 // ports in TIME-WAIT, the client's ports would run out before the server reaches
                 // its limit.
-                (plan.carriage.keep_alive, plan.carriage.close_reset) = (false, true);
+                (plan.connection_plan.keep_alive, plan.connection_plan.close_reset) = (false, true);
                 Some((plan, injector))
             }
             Intervention::NewConnections => None,
             Intervention::KeptConnections => {
                 let (mut plan, injector) = same();
-                (plan.carriage.keep_alive, plan.carriage.close_reset) = (true, false);
+                (plan.connection_plan.keep_alive, plan.connection_plan.close_reset) = (true, false);
                 Some((plan, injector))
             }
             Intervention::Head => {
@@ -192,11 +193,11 @@ pub fn possible_interventions(
     wanted.iter().copied().filter(|change| can_be(change) && !told_better(change)).collect()
 }
 
-/// Returns the generator settings for a load next to a second generator process on this machine. If
-/// the workers of both processes occupy all usable cores, neither process spins (busy-waits),
-/// unless the user requests spinning.
+/// Returns the generator settings for a load next to further generator processes on this machine.
+/// If the workers of all processes occupy all usable cores, no process spins (busy-waits), unless
+/// the user requests spinning.
 fn injector_for_second_generator(injector: &Injector) -> Injector {
-    let crowded = 2 * injector.workers >= plimsoll_sys::probe::cgroup::usable_cores();
+    let crowded = (1 + FURTHER_PROCESSES as u32) * injector.workers >= plimsoll_sys::probe::cgroup::usable_cores();
     let spin = if crowded && injector.spin == Spin::Auto { Spin::Off } else { injector.spin };
     Injector { spin, ..injector.clone() }
 }
@@ -232,10 +233,10 @@ fn plan_with_range_requests(plan: &Plan) -> Plan {
 
 /// Whether the plan uses HTTP/1.1. Over HTTP/2, a new connection for each request is meaningless.
 fn speaks_http1(plan: &Plan) -> bool {
-    match plan.carriage.http {
+    match plan.connection_plan.http {
         HttpChoice::H1 => true,
         HttpChoice::H2 => false,
-        HttpChoice::Auto => plan.carriage.tls.is_none(),
+        HttpChoice::Auto => plan.connection_plan.tls.is_none(),
     }
 }
 
@@ -295,7 +296,7 @@ fn plan_with_identities(plan: &Plan, identities: &[String]) -> Plan {
 /// for a target that is not on loopback, because only the user can permit other source addresses.
 fn loopback_source_addresses(plan: &Plan) -> Option<Vec<AddressRange>> {
     let loopback = |address: &SocketAddr| matches!(address.ip(), IpAddr::V4(v4) if v4.is_loopback());
-    let addresses = &plan.carriage.addresses;
+    let addresses = &plan.connection_plan.addresses;
     if addresses.is_empty() || !addresses.iter().all(loopback) {
         return None;
     }
@@ -338,7 +339,7 @@ mod tests {
         assert_eq!((route.request.target.as_str(), route.request.headers.len()), (UNKNOWN_PATH, 1));
         let counts = [200, 404, 500, 429, 502, 503, 504].map(|status| route.ok_status.contains(status));
         assert_eq!(counts, [true, true, true, false, false, false, false]);
-        assert_eq!((&reference.carriage, &reference.load), (&plan.carriage, &plan.load));
+        assert_eq!((&reference.connection_plan, &reference.load), (&plan.connection_plan, &plan.load));
 
         let clients = variant_for_intervention(Intervention::Identities, &plan, &terms).expect("a plan").plan;
         let values: Vec<&str> = clients
@@ -352,7 +353,9 @@ mod tests {
         assert_eq!(values, ["one", "two"]);
 
         let fresh = variant_for_intervention(Intervention::NewConnections, &plan, &terms).expect("a plan").plan;
-        assert!(!fresh.carriage.keep_alive && fresh.carriage.close_reset && fresh.traffic == plan.traffic);
+        assert!(
+            !fresh.connection_plan.keep_alive && fresh.connection_plan.close_reset && fresh.traffic == plan.traffic
+        );
         let sources = variant_for_intervention(Intervention::Sources, &plan, &terms).expect("a plan");
         assert_eq!((sources.plan == plan, sources.injector.sources.len()), (true, 1));
         assert!(variant_for_intervention(Intervention::MoreUsers, &plan, &terms).is_none());
@@ -406,8 +409,8 @@ mod tests {
         let none = terms_with_changes(InterventionTerms { none: true, ..InterventionTerms::default() });
         assert_eq!(interventions_possible_before_load(&loopback_plan(), &none).expect("understood"), []);
         let mut remote = loopback_plan();
-        remote.carriage.addresses = vec![SocketAddr::from(([10, 0, 0, 1], 80))];
-        remote.carriage.http = HttpChoice::H2;
+        remote.connection_plan.addresses = vec![SocketAddr::from(([10, 0, 0, 1], 80))];
+        remote.connection_plan.http = HttpChoice::H2;
         let variants =
             intervention_variants(&all, (&remote, &Injector::default()), &Terms::default()).expect("can be made");
         let made = possible_interventions(&all, &variants);
@@ -439,7 +442,7 @@ mod tests {
     fn range_requests_need_a_server_that_supports_them() {
         for (status, is_served) in [("206 Partial Content", true), ("200 OK", false)] {
             let mut plan = loopback_plan();
-            plan.carriage.addresses = vec![start_range_server(status)];
+            plan.connection_plan.addresses = vec![start_range_server(status)];
             let wanted = [Intervention::Head, Intervention::SmallerAnswer];
             let variants =
                 intervention_variants(&wanted, (&plan, &Injector::default()), &Terms::default()).expect("can be made");

@@ -17,7 +17,7 @@ pub type BodyInput = (BodySource<String>, Vec<u8>);
 pub fn body(curl: &CurlRequest) -> Result<Option<BodyInput>, Failure> {
     if let [CurlData::File { path, stripped: false }] = curl.data.as_slice()
         && path != "-"
-        && !curl.in_query
+        && !curl.sends_data_in_query
     {
         return Ok(Some((BodySource::File(path.clone()), fields::body_file(path)?)));
     }

@@ -46,7 +46,7 @@ impl CurlInput {
                 Some((BodySource::Text, bytes))
             }
         };
-        let (url, body) = match (curl.in_query, body) {
+        let (url, body) = match (curl.sends_data_in_query, body) {
             (true, Some((_, bytes))) => {
                 let query =
                     String::from_utf8(bytes).map_err(|_| wrong(&"the data for the curl option -G are not UTF-8"))?;
@@ -89,8 +89,9 @@ fn headers_to_send(curl: &CurlRequest, besides: Vec<(String, String)>, own: &[St
     let carried = |(name, _): &&(String, String)| !is_own(name) && !name.eq_ignore_ascii_case("content-length");
     // Fields that the command line removes are sent with an empty value. Otherwise plimsoll would
     // add the field with its own default value.
-    let removed =
-        ["Accept", "User-Agent"].into_iter().filter(|name| curl.removed.iter().any(|it| it.eq_ignore_ascii_case(name)));
+    let removed = ["Accept", "User-Agent"]
+        .into_iter()
+        .filter(|name| curl.removed_headers.iter().any(|it| it.eq_ignore_ascii_case(name)));
     let removed: Vec<(String, String)> = removed.map(|name| (name.to_owned(), String::new())).collect();
     let is_replaced = |name: &str| !curl.form.is_empty() && name.eq_ignore_ascii_case("content-type");
     let of_line = curl.headers.iter().filter(|(name, _)| !is_replaced(name));

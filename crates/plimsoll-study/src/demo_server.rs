@@ -7,7 +7,6 @@ use crate::subject::HelperProgram;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::shell;
 use plimsoll_sys::system_text;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 
 fn start_failure(error: &std::io::Error) -> Failure {
@@ -46,6 +45,6 @@ pub fn pooled_server_command(address: &str, behind: &str, pool: &str) -> Result<
 
 /// Returns a loopback address (`IP:PORT`) on which no process listens.
 pub fn free_address() -> Result<String, Failure> {
-    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-    Ok(taken.map_err(|error| start_failure(&error))?.to_string())
+    let free = plimsoll_sys::tcp::unused_loopback_address();
+    Ok(free.map_err(|error| start_failure(&error))?.to_string())
 }

@@ -102,7 +102,7 @@ pub fn traffic_from_parsed(
             ));
         }
         for route in traffic.routes.iter_mut().filter(|_| is_grpc) {
-            if route.follow > 0 {
+            if route.redirects_max > 0 {
                 return Err(Failure::usage(format!(
                     "-f: the request '{request}': gRPC has no redirects: leave 'follow' out",
                     request = route.label
@@ -148,5 +148,5 @@ pub fn plan_from_traffic_file(
     let (traffic, _) = traffic_from_parsed(file, &mix, RedactionLevel::Secrets)?.remove(0);
     let load = Load::new(LoadShape::Closed { users: LoadCurve::constant(1.0) });
     let http = http_choice(http, &traffic.origin)?;
-    Ok((Plan { traffic, load, carriage: ConnectionPlan { http, ..ConnectionPlan::tcp(vec![]) } }, mix))
+    Ok((Plan { traffic, load, connection_plan: ConnectionPlan { http, ..ConnectionPlan::tcp(vec![]) } }, mix))
 }

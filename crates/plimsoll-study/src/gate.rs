@@ -24,7 +24,7 @@ impl Gate {
     /// these conditions. In a void load (generator limit or interference) only conditions about
     /// errors decide.
     pub fn judge_conditions(crossed: &[CrossedCondition], summary: &Summary) -> (Gate, Vec<String>) {
-        let void = if summary.generator.limited {
+        let void = if summary.generator.is_limit {
             Some("the load generator was the limit, not the server")
         } else {
             summary.interference.disturbed.then_some("interference disturbed the machine during the load")

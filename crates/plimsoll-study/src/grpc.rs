@@ -4,7 +4,7 @@
 //!
 //! Not here: parsing descriptors (`plimsoll-traffic`), and sending the calls of a load.
 
-use crate::connecting::tls_failure;
+use crate::connection_inputs::tls_failure;
 use plimsoll_engine::{encode_request, tls_client};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::grpc_message::RouteMessageConverters;
@@ -55,7 +55,7 @@ pub fn encode_grpc_bodies(plan: &mut Plan, terms: &Terms<String>) -> Result<(), 
         let content = method.encode_messages(&request.body, is_gzip(request)?).map_err(|error| {
             let place = if terms.mix.is_some() { format!("-f: the request '{label}'") } else { "--body".into() };
             match error {
-                SchemaError::NoJson(_) => Failure::usage(format!("{place}: {error}")),
+                SchemaError::InvalidJson(_) => Failure::usage(format!("{place}: {error}")),
                 _ => Failure::usage(format!("{place}: {error}; an example body: {}", method.example())),
             }
         })?;
@@ -143,7 +143,7 @@ pub fn reflected_schema(plan: &Plan, services: &[&str]) -> Result<Schema, Failur
             // reflection service is tried.
             Err(ReflectionFailure::Unavailable(said)) => reason = said,
             Err(ReflectionFailure::Unreached(why)) => return Err(Failure::cannot_start(why)),
-            Err(ReflectionFailure::Unspoken(reason)) => {
+            Err(ReflectionFailure::NotGrpc(reason)) => {
                 return Err(Failure::usage(format!(
                     "{reason} (if the server speaks gRPC without reflection, give --proto FILE or --descriptor-set \
                      FILE)"
@@ -180,7 +180,7 @@ enum ReflectionFailure {
     /// No response arrived; the value is the reason.
     Unreached(String),
     /// The response is not gRPC; the value describes the response.
-    Unspoken(String),
+    NotGrpc(String),
     /// The reflection failed for any other reason; the value is a text for the user.
     Other(String),
 }
@@ -203,12 +203,13 @@ fn reflected_schema_at_path(
                 "the server's reflection did not describe the messages within {seconds} s"
             )));
         }
-        let GrpcCallResult { ended, is_stated, http_status, heard } = answer.map_err(ReflectionFailure::Unreached)?;
+        let GrpcCallResult { grpc_status: ended, is_stated, http_status, content: heard } =
+            answer.map_err(ReflectionFailure::Unreached)?;
         match ended {
             GrpcStatus::Ok => {}
             GrpcStatus::Unimplemented => return Err(ReflectionFailure::Unimplemented),
             _ if !is_stated => {
-                return Err(ReflectionFailure::Unspoken(format!(
+                return Err(ReflectionFailure::NotGrpc(format!(
                     "the server's response has no gRPC status (HTTP {http_status}), so it does not speak gRPC"
                 )));
             }
@@ -238,7 +239,7 @@ pub fn refuse_unhealthy(plan: &Plan) -> Result<(), Failure> {
         health::encode_request(service),
         Instant::now() + GRPC_QUERY_TIMEOUT,
     ) {
-        Ok(GrpcCallResult { ended: GrpcStatus::Ok, heard, .. }) if health::is_not_serving(&heard) => {
+        Ok(GrpcCallResult { grpc_status: GrpcStatus::Ok, content: heard, .. }) if health::is_not_serving(&heard) => {
             Err(Failure::cannot_start(format!(
                 "nothing was started: {target} reports that the service {service} is not serving (--no-preflight skips \
                  this check)",
@@ -252,10 +253,10 @@ pub fn refuse_unhealthy(plan: &Plan) -> Result<(), Failure> {
 /// The result of one gRPC call: its gRPC status, whether the server sent that status, the HTTP
 /// status, and the content of the response.
 struct GrpcCallResult {
-    ended: GrpcStatus,
+    grpc_status: GrpcStatus,
     is_stated: bool,
     http_status: u16,
-    heard: Vec<u8>,
+    content: Vec<u8>,
 }
 
 /// Sends one gRPC call outside the load, with the deadline `until`. The error says why no response
@@ -280,9 +281,9 @@ fn send_grpc_call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> 
         connect_until: deadline,
         ignores_stop: false,
     };
-    let places: Vec<Box<dyn Fn() -> std::io::Result<Socket> + '_>> = match &plan.carriage.unix {
+    let places: Vec<Box<dyn Fn() -> std::io::Result<Socket> + '_>> = match &plan.connection_plan.unix {
         Some(path) => vec![Box::new(move || Socket::connect_unix(path))],
-        None => plan.carriage.addresses.iter().map(|to| socket_connector(to)).collect(),
+        None => plan.connection_plan.addresses.iter().map(|to| socket_connector(to)).collect(),
     };
     for connect in places {
         heard.clear();
@@ -294,7 +295,12 @@ fn send_grpc_call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> 
             Ok(reply) => {
                 let said = reply.grpc_status.map(|code| GrpcStatus::from_code(code.into()));
                 let ended = said.unwrap_or(GrpcStatus::from_http_status(reply.status));
-                return Ok(GrpcCallResult { ended, is_stated: said.is_some(), http_status: reply.status, heard });
+                return Ok(GrpcCallResult {
+                    grpc_status: ended,
+                    is_stated: said.is_some(),
+                    http_status: reply.status,
+                    content: heard,
+                });
             }
             Err(error) => reasons.push(error.error_message(&plan.traffic.origin.to_string(), GRPC_QUERY_TIMEOUT, true)),
         }

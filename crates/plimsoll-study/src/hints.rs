@@ -11,7 +11,7 @@ use plimsoll_probe as probes;
 /// Returns one sentence for each flag that would record more data of this target. There are hints
 /// only for TCP targets on this machine.
 pub fn flag_hints(base: &ResolvedTarget, terms: &Terms<String>) -> Vec<String> {
-    if terms.profiles.is_some() || base.plan.carriage.unix.is_some() || !base.local {
+    if terms.profiles.is_some() || base.plan.connection_plan.unix.is_some() || !base.local {
         return Vec::new();
     }
     let asks_metrics = terms.probes.metrics.is_none() && !terms.probes.none;

@@ -14,7 +14,7 @@ mod bounded_log;
 pub mod build_keeper;
 pub mod capacity;
 pub mod changes;
-pub mod connecting;
+pub mod connection_inputs;
 pub mod curl_body;
 pub mod curl_line;
 pub mod demo_server;

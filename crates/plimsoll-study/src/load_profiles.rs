@@ -8,8 +8,8 @@ use plimsoll_analysis::format;
 use plimsoll_analysis::profile::{
     CostDivisor, FunctionCostOrder, ProfileView, ProfiledTrial, ProfilingSchedule, diff, read, sum_by_function,
 };
+use plimsoll_analysis::profile_findings::{ProfileTotal, ProfileTotals, SingleTargetProfiles, StoredProfile};
 use plimsoll_analysis::study::profiling::single_target_profile_tag;
-use plimsoll_analysis::taken_profiles::{ProfileTotal, ProfileTotals, SingleTargetProfiles, StoredProfile};
 use plimsoll_analysis::{Assessment, Doubt, DoubtKind, Doubts, Sentence, Summary};
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
@@ -115,10 +115,10 @@ pub fn read_load_profiles(experiment: &Experiment, path: Option<&Path>) -> Optio
                 let sum = sum_by_function(&profile, &view, FunctionCostOrder::Cum).selected_total as f64;
                 let requests = ProfiledTrial::requests_during_profile(&level.other_kinds, profile.duration_ns);
                 sums[at] = Some(ProfileTotal { sum, requests });
-                column = Some(profile.sample_types[view.sample_type].clone());
+                column = Some(profile.sample_types[view.column].clone());
             }
             let (sample_type, unit) = column.map_or_else(Default::default, |column| (column.kind, column.unit));
-            ProfileTotals { kind: (*kind).to_owned(), sample_type, unit, sums, stock: *stock }
+            ProfileTotals { kind: (*kind).to_owned(), sample_type, unit, sums, is_stock: *stock }
         })
         .collect();
     let comparison = match (cpu.as_slice(), requests.as_slice()) {
@@ -142,8 +142,17 @@ pub fn read_load_profiles(experiment: &Experiment, path: Option<&Path>) -> Optio
         trials().zip(&levels).zip(names).filter_map(|((trial, level), name)| profile_doubt(&trial.run, level, name));
     let doubts: Doubts = missing.chain(doubts).collect();
     let counted = experiment.trials.first().map_or("requests", |trial| trial.run.plan.traffic.arrivals_word());
-    let profiles =
-        SingleTargetProfiles { base, seconds, level_name, counted, levels, requests, comparison, kinds, files };
+    let profiles = SingleTargetProfiles {
+        base,
+        seconds,
+        level_name,
+        rate_unit: counted,
+        levels,
+        requests,
+        comparison,
+        kinds,
+        files,
+    };
     Some(Assessment::new(doubts, profiles))
 }
 
@@ -154,7 +163,7 @@ fn profile_doubt(run: &Run, level: &ProfiledTrial, name: &str) -> Option<Doubt> 
     let generator = Summary::from_run(run).generator;
     let (kind, text) = if let Some(LoadEnd::Stopped(stop)) = &run.ending {
         (DoubtKind::Ended, Sentence::from(format!("{name}: profiling ended early: {}", format::stop_reason(stop))))
-    } else if generator.limited {
+    } else if generator.is_limit {
         let limit = format!("{name}: while profiles were taken the generator was the limit, not the server: ");
         (DoubtKind::Generator, Sentence::from(limit).append_sentence(&generator.reason.unwrap_or_default()))
     } else if level.is_steady() {

@@ -119,7 +119,7 @@ pub fn load_from_logs(
     let defaults = ReplayDefaults { headers, ok_status: replay.ok_status.clone(), timeout_ns: replay.timeout_ns };
     let traffic = timed.traffic(origin, &defaults, redact);
     if !quiet && let Some(listed) = &traffic.request_list {
-        let asked = (timed.requests(), timed.endpoints(), timed.length_ns);
+        let asked = (timed.request_count(), timed.endpoint_count(), timed.length_ns);
         print_to_stderr(&log_summary_text(&logs, &counts, asked, &listed.facts));
     }
     Ok(TrafficFromFile { traffic, arrivals: timed.arrivals })
@@ -176,14 +176,14 @@ pub fn read_requests(
 /// Converts a replay error to a failure that says how to correct the problem.
 fn replay_failure(replay: &ReplayTerms<String>, error: &ReplayError, without_method: u64) -> Failure {
     let way_out = match error {
-        ReplayError::TooMany if replay.scale_milli > 1000 => {
+        ReplayError::TooManyRequests if replay.scale_milli > 1000 => {
             "use fewer requests of the log (--only, --skip, or a shorter log), or a smaller --scale"
         }
-        ReplayError::TooMany => "use fewer requests of the log (--only, --skip, or a shorter log)",
+        ReplayError::TooManyRequests => "use fewer requests of the log (--only, --skip, or a shorter log)",
         ReplayError::TooLong { .. } => {
             "replay only the beginning of the log with -d TIME, replay faster with --speed, or shorten the log"
         }
-        ReplayError::Nothing if without_method > 0 => {
+        ReplayError::NoRequests if without_method > 0 => {
             let lines = format::count(without_method);
             return Failure::cannot_start(format!(
                 "{logs}: {error}: {lines} log lines have no method: name the place of the method with --field \
@@ -191,11 +191,11 @@ fn replay_failure(replay: &ReplayTerms<String>, error: &ReplayError, without_met
                 logs = replay.logs.join(", ")
             ));
         }
-        ReplayError::Nothing if !replay.with_unsafe => {
+        ReplayError::NoRequests if !replay.with_unsafe => {
             "add --allow-unsafe for methods other than GET and HEAD, or check --only, --skip and -d, which exclude \
              requests"
         }
-        ReplayError::Nothing => "check --only, --skip and -d, which exclude requests of the log",
+        ReplayError::NoRequests => "check --only, --skip and -d, which exclude requests of the log",
     };
     Failure::cannot_start(format!("{}: {error}: {way_out}", replay.logs.join(", ")))
 }

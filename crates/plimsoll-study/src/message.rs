@@ -10,9 +10,9 @@ use std::sync::OnceLock;
 
 /// The longest quotation in a message, in characters. A longer quotation is shortened in the
 /// middle.
-const QUOTED_MAX: usize = 100;
+const QUOTATION_CHARS_MAX: usize = 100;
 /// The longest message, in characters. A longer message is shortened in the middle.
-const MESSAGE_MAX: usize = 600;
+const MESSAGE_CHARS_MAX: usize = 600;
 
 /// Returns a text of at most `max` characters unchanged. Of a longer text, returns the beginning
 /// (two thirds of `max` characters) and the end (one third), with `...` between the two parts.
@@ -39,13 +39,13 @@ pub fn terminal_message(message: &str) -> String {
         .collect();
     // Quotations come from the user and may contain blanks. The text outside quotations comes from
     // plimsoll, so only its overlong words are shortened.
-    let word = |word: &str| shorten_middle(word, QUOTED_MAX);
+    let word = |word: &str| shorten_middle(word, QUOTATION_CHARS_MAX);
     let ours = |text: &str| text.split(' ').map(word).collect::<Vec<_>>().join(" ");
     let part = |(number, part): (usize, &str)| {
-        if number % 2 == 0 { ours(part) } else { shorten_middle(&redact::redact_typed_text(part), QUOTED_MAX) }
+        if number % 2 == 0 { ours(part) } else { shorten_middle(&redact::redact_typed_text(part), QUOTATION_CHARS_MAX) }
     };
     let text = split_at_quotes(&plain).into_iter().enumerate().map(part).collect::<Vec<_>>().join("'");
-    shorten_middle(&text, MESSAGE_MAX)
+    shorten_middle(&text, MESSAGE_CHARS_MAX)
 }
 
 /// Splits a text at its quotation marks, so that every second part is a quotation. An apostrophe
@@ -124,7 +124,8 @@ mod tests {
             assert!(shown.chars().count() < 620 && shown.ends_with("write 5") && shown.contains(" ... "), "{shown}");
         }
         assert!(
-            terminal_message(&format!("'{long}' is no; write 5")).chars().filter(|c| *c == 'x').count() <= QUOTED_MAX
+            terminal_message(&format!("'{long}' is no; write 5")).chars().filter(|c| *c == 'x').count()
+                <= QUOTATION_CHARS_MAX
         );
     }
 }

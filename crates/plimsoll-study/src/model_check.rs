@@ -44,8 +44,8 @@ pub fn model_distances(
     let Url { origin, path: prefix, .. } = Url::read(&address)?;
     let defaults = RequestDefaults { headers: Vec::new(), ok_status: StatusSet::default(), timeout_ns: 30_000_000_000 };
     let traffic = file.traffic(origin, &prefix, &defaults, RedactionLevel::Secrets);
-    let shape = LoadShape::Open { rate: model.pace.rate.clone(), arrivals: model.pace.arrivals };
-    let mut plan = Plan { traffic, load: Load::new(shape), carriage: ConnectionPlan::tcp(vec![]) };
+    let shape = LoadShape::Open { rate: model.visit_arrivals.rate.clone(), arrivals: model.visit_arrivals.arrivals };
+    let mut plan = Plan { traffic, load: Load::new(shape), connection_plan: ConnectionPlan::tcp(vec![]) };
     let caches = cache_sizes(count_distinct_paths(&model.stream));
     let figures = |stream: &[StreamRequest]| StreamFigures::compute(stream, model.span_ns, model.resolution_ns, caches);
     let mut folder = model.route_mapper(fold);

@@ -128,7 +128,7 @@ fn execute_part_task(out: &mut impl Write) -> Result<(), String> {
     let mut input = io::stdin();
     let LoadPartTask { plan, injector, stripe } = LoadPartTask::read(&mut input)?;
     let texts = grpc::message_converters(&plan).map_err(|failure: Failure| failure.to_string())?;
-    let load_helpers = LoadHelpers { authors: Vec::new(), texts };
+    let load_helpers = LoadHelpers { authors: Vec::new(), message_converters: texts };
     let prepared = prepare_with_helpers(&plan, &injector, stripe, load_helpers, &mut |_| ControlFlow::Continue(()))
         .map_err(|error| error.to_string())?;
     let tag = LoadTag::for_purpose(LoadPurpose::Run);

@@ -179,7 +179,7 @@ impl Endpoint {
         let path = format!("{}/profile?seconds={seconds}", self.base);
         let bad = |why: String| Failure::cannot_start(format!("--pprof: '{}/profile' {why}", self.shown));
         match fetch(&self.target, &path, REFUSAL_TIMEOUT, &self.bytes_left) {
-            Err(FetchError::Late) => Ok(()),
+            Err(FetchError::Timeout) => Ok(()),
             Err(FetchError::Other(reason)) => Err(bad(format!("cannot be fetched: {reason}"))),
             Ok(FetchResponse { status: 200..=299, body }) => match parse_profile_body(&body) {
                 // Some servers ignore the requested length of a profile and respond at once.
@@ -261,14 +261,14 @@ mod tests {
         let endpoint = Endpoint::default_endpoint_on_target(&plan, Some("Basic dTpwdw==".into())).expect("a base");
         assert_eq!(endpoint.target.addresses, [elsewhere]);
         assert_eq!(endpoint.shown, "http://no-such-host.invalid:7901/debug/pprof");
-        plan.carriage = ConnectionPlan { unix: Some("/s".into()), ..ConnectionPlan::tcp(vec![]) };
+        plan.connection_plan = ConnectionPlan { unix: Some("/s".into()), ..ConnectionPlan::tcp(vec![]) };
         assert!(
             Endpoint::default_endpoint_on_target(&plan, None)
                 .expect_err("no address")
                 .to_string()
                 .contains("unix socket")
         );
-        plan.carriage = ConnectionPlan::tcp(vec![elsewhere]);
+        plan.connection_plan = ConnectionPlan::tcp(vec![elsewhere]);
         plan.traffic.origin.scheme = "https".into();
         assert!(
             Endpoint::default_endpoint_on_target(&plan, None).expect_err("no TLS").to_string().contains("plain HTTP")

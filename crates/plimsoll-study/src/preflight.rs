@@ -4,9 +4,9 @@
 //!
 //! Not here: the connections of a load (`plimsoll_engine`).
 
-use crate::connecting::tls_failure;
+use crate::connection_inputs::tls_failure;
 use crate::grpc;
-use plimsoll_model::failed_answer::KEPT_RESPONSE_BYTES;
+use plimsoll_model::failed_response::KEPT_RESPONSE_BYTES;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{
     AddressRange, CallFault, FailedResponse, GrpcStatus, HttpChoice, Injector, Plan, RedactionLevel, Terms, TlsFailure,
@@ -94,19 +94,19 @@ fn send_preflight_with_timeout(
         request: plimsoll_engine::first_request(plan, &grpc::message_converters(plan)?, number)
             .map_err(|e| Failure::usage(e.to_string()))?,
         timeout: Duration::from_nanos(route.timeout_ns).min(timeout_max),
-        http: plan.carriage.http,
+        http: plan.connection_plan.http,
         tls: plimsoll_engine::tls_client(plan).map_err(|e| tls_failure(&e))?,
         is_call: route.grpc.is_some(),
         redact: plan.traffic.redact,
     };
     let mut reasons = Vec::new();
-    if let Some(path) = &plan.carriage.unix {
+    if let Some(path) = &plan.connection_plan.unix {
         match first.send_request(&format!("the unix socket {path}"), || Socket::connect_unix(path)) {
             Ok(answer) => return Ok(Some(answer)),
             Err(reason) => reasons.push(reason),
         }
     }
-    for address in plan.carriage.addresses.iter().filter(|_| plan.carriage.unix.is_none()) {
+    for address in plan.connection_plan.addresses.iter().filter(|_| plan.connection_plan.unix.is_none()) {
         let sources: Vec<AddressRange> =
             injector.sources.iter().filter(|range| range.is_ipv4() == address.is_ipv4()).copied().collect();
         let connect = || Socket::connect_from(AddressRange::nth_address(&sources, 0), address);
@@ -124,7 +124,7 @@ fn send_preflight_with_timeout(
 /// Whether a process listens at the plan's address.
 pub fn is_address_in_use(plan: &Plan) -> bool {
     let deadline = Instant::now() + Duration::from_secs(1);
-    if let Some(path) = &plan.carriage.unix {
+    if let Some(path) = &plan.connection_plan.unix {
         return BlockingSocket::open(|| Socket::connect_unix(path), deadline).is_ok();
     }
     // A failed connection does not prove that nothing listens, because a listener may be too busy
@@ -137,7 +137,7 @@ pub fn is_address_in_use(plan: &Plan) -> bool {
                 .is_ok_and(|sockets| !sockets.is_empty())
     };
     let accepts = |address: &SocketAddr| BlockingSocket::open(|| Socket::connect_from(None, address), deadline).is_ok();
-    plan.carriage.addresses.iter().any(|address| held(address) || accepts(address))
+    plan.connection_plan.addresses.iter().any(|address| held(address) || accepts(address))
 }
 
 /// The preflight request, which is sent to each address of a plan until an address responds.
@@ -178,7 +178,7 @@ impl PreflightRequest {
             })
             .map_err(|error| match error {
                 NoResponse::Connect(error) if error.kind() == ErrorKind::TimedOut => {
-                    NoResponse::LateAnswer.error_message(server, self.timeout, self.is_call)
+                    NoResponse::ResponseTimeout.error_message(server, self.timeout, self.is_call)
                 }
                 // The user allowed only one HTTP version, which the server does not speak.
                 NoResponse::Tls(TlsFailure::NothingInCommon) if self.http != HttpChoice::Auto && !self.is_call => {
@@ -235,7 +235,7 @@ pub fn run_timed_preflight(
     let Some(answer) = send_preflight_request(plan, injector)? else { return Ok((Vec::new(), 0)) };
     let ended = answer.grpc_status_or_mapped();
     let PreflightResponse { status, is_h2, streams_allowed, took_ns, text, .. } = answer;
-    let carriage = &mut plan.carriage;
+    let carriage = &mut plan.connection_plan;
     if carriage.streams_max > 1 && !is_h2 {
         return Err(Failure::usage(format!(
             "--streams {streams}: the server speaks only HTTP/1.1, with one request at a time on a connection; leave \

@@ -155,9 +155,9 @@ impl Profiler for ProfileTaker {
             None => {
                 let stretches = ProfilingSchedule::new(self.seconds);
                 let (from_ns, seconds) =
-                    (stretches.other_kinds.0, ProfilingSchedule::other_kinds_seconds(self.seconds));
+                    (stretches.other_kinds_interval_ns.0, ProfilingSchedule::other_kinds_seconds(self.seconds));
                 let others = OTHER_PROFILE_KINDS.map(|(kind, _, _)| DueProfile { from_ns, name: kind, kind, seconds });
-                std::iter::once(cpu(stretches.cpu.0)).chain(others).collect()
+                std::iter::once(cpu(stretches.cpu_interval_ns.0)).chain(others).collect()
             }
         };
     }
@@ -186,7 +186,7 @@ impl Profiler for ProfileTaker {
         taken.extend(self.threads.drain(..).map(|(name, thread)| (name, await_fetch(thread))));
         // Profiles that never started are recorded as missing, with the reason.
         let never = match tag.arm {
-            Some(_) if plimsoll_sys::signal::interrupted() => "the user stopped the run",
+            Some(_) if plimsoll_sys::signal::is_stop_requested() => "the user stopped the run",
             Some(_) => "the load ended early",
             None => "the load ended before the profile was taken",
         };

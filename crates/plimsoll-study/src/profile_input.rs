@@ -78,7 +78,7 @@ impl ProfileInput {
 
     /// Returns the selected column (sample type) of the profile, with its unit.
     pub fn selected_column(&self) -> &ValueType {
-        &self.profile.sample_types[self.view.sample_type]
+        &self.profile.sample_types[self.view.column]
     }
 
     /// Returns the profile and the selected samples.

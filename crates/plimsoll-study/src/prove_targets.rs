@@ -61,9 +61,9 @@ pub fn send_preflight_requests(targets: &mut [BuildTarget], terms: &Terms<String
     let mut spoken: Option<(HttpChoice, String)> = None;
     for (number, target) in targets.iter_mut().enumerate().filter(|(_, target)| target.command.is_none()) {
         let plan = &mut target.base.plan;
-        let (is_open, name) = (plan.carriage.negotiates_http_version(), arm_name(number as u8));
+        let (is_open, name) = (plan.connection_plan.negotiates_http_version(), arm_name(number as u8));
         if let (true, Some((http, _))) = (is_open, &spoken) {
-            plan.carriage.fix_http_version(*http);
+            plan.connection_plan.fix_http_version(*http);
         }
         let said = run_preflight(plan, &target.base.injector, terms).map_err(|failure| match &spoken {
             Some((http, first)) if is_open => Failure::cannot_start(format!(
@@ -73,8 +73,8 @@ pub fn send_preflight_requests(targets: &mut [BuildTarget], terms: &Terms<String
             )),
             _ => failure,
         })?;
-        if is_open && spoken.is_none() && !plan.carriage.negotiates_http_version() {
-            spoken = Some((plan.carriage.http, name.to_string()));
+        if is_open && spoken.is_none() && !plan.connection_plan.negotiates_http_version() {
+            spoken = Some((plan.connection_plan.http, name.to_string()));
         }
         warnings.extend(said.iter().map(|warning| format!("{name}: {warning}")));
     }

@@ -205,7 +205,7 @@ impl Recording {
                 if tick.end_ns > 0 {
                     file.add_tick(plan.load.interval_ns, tick);
                 }
-                if let Some(mut part) = glance.part {
+                if let Some(mut part) = glance.new_readings {
                     // At each tick, the readings of the target are written without function samples
                     // (samples of running code). Function samples are merged and written at the end
                     // of the load, because merging makes the samples ten times smaller.

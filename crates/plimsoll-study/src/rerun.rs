@@ -86,8 +86,6 @@ pub fn output_terms(
     output: Option<&Path>,
     record: &Path,
 ) -> Result<OutputTerms<String>, Failure> {
-    let OutputTerms { json, json_lines, verbose, quiet, .. } = terms.output;
-    let (store, tags) = (None, terms.output.tags.clone());
     let (mut file, mut files) = (None, None);
     if let Some(path) = output {
         if terms.demo {
@@ -111,7 +109,7 @@ pub fn output_terms(
     } else if matches!(asked, ExperimentSpec::Sweep(_)) {
         files = Some((FOLDER.to_owned(), free_name(Path::new(FOLDER))));
     }
-    Ok(OutputTerms { json, json_lines, verbose, quiet, file, files, store, tags })
+    Ok(OutputTerms { file, files, ..terms.output.without_paths() })
 }
 
 /// Returns an unused name in `folder` for the files of a sweep.

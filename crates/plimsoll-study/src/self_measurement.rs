@@ -77,13 +77,18 @@ fn measure_load(origin: &Origin, shape: LoadShape, spin: Spin) -> Result<Summary
     let request = Request { target: "/healthz".into(), ..Request::get_root() };
     let traffic = Traffic::with_one_route(origin.clone(), Route::new(request));
     let terms = Terms::default();
-    let base =
-        ResolvedTarget::resolve_target(&Plan { traffic, load, carriage: ConnectionPlan::tcp(Vec::new()) }, &terms)?;
+    let base = ResolvedTarget::resolve_target(
+        &Plan { traffic, load, connection_plan: ConnectionPlan::tcp(Vec::new()) },
+        &terms,
+    )?;
     let watcher = Watcher::begin(&terms.probes, &base.watch_target(&base.url_resolver()), ProbeEffort::Little)?;
     let injector = Injector { workers: 1, spin, ..base.injector.clone() };
     let source = watcher.map(|watcher| Box::new(watcher) as Box<dyn ReadingSource>);
-    let mut trial =
-        TrialPlan { tag: LoadTag::for_purpose(LoadPurpose::Run), plan: base.plan.record(), until: StopRule::End };
+    let mut trial = TrialPlan {
+        tag: LoadTag::for_purpose(LoadPurpose::Run),
+        plan: base.plan.record(),
+        stop_rule: StopRule::EndOfSchedule,
+    };
     let mut runner = LocalMachineRunner::new(source, base.plan.clone(), injector, None);
     runner.prepare(&mut trial).map_err(|unready| match unready {
         LoadObstacle::LoadImpossible(reason) => {
@@ -91,7 +96,7 @@ fn measure_load(origin: &Origin, shape: LoadShape, spin: Spin) -> Result<Summary
         }
         LoadObstacle::Failed(failure) => failure,
     })?;
-    let mut on_tick = |_: &Tick, _: TickProbes| match signal::interrupted() {
+    let mut on_tick = |_: &Tick, _: TickProbes| match signal::is_stop_requested() {
         true => ControlFlow::Break(EarlyStopReason::Interrupted),
         false => ControlFlow::Continue(()),
     };
@@ -99,11 +104,11 @@ fn measure_load(origin: &Origin, shape: LoadShape, spin: Spin) -> Result<Summary
     let start_ns = runner.elapsed_ns() + runner.start_ahead_ns();
     let driven = runner.run(start_ns, &mut on_tick)?;
     runner.finish()?;
-    if signal::interrupted() {
+    if signal::is_stop_requested() {
         return Err(Failure::cannot_start("interrupted"));
     }
     let summary = Summary::from_run(&driven.run);
-    match summary.whole.ledger.succeeded {
+    match summary.routes_sum.ledger.succeeded {
         0 => Err(Failure::cannot_start(format!("the reference server at {origin} completed no request"))),
         _ => Ok(summary),
     }

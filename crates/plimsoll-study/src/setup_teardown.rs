@@ -4,9 +4,9 @@
 //! Not here: which requests are sent (the plan), and templates and checks of these requests (the
 //! engine).
 
-use crate::connecting::tls_failure;
+use crate::connection_inputs::tls_failure;
 use plimsoll_engine::{OneOffAnswer, OneOffRequest};
-use plimsoll_model::failed_answer::KEPT_RESPONSE_BYTES;
+use plimsoll_model::failed_response::KEPT_RESPONSE_BYTES;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{FailedResponse, Injector, OneOffRoute, Plan, SetupTeardown};
 use plimsoll_probe::client::{NoResponse, SingleRequest};
@@ -61,14 +61,14 @@ impl TeardownGuard {
 
     fn run_teardown(&mut self) -> Vec<String> {
         let mut failed = Vec::new();
-        for asked in self.plan.traffic.setup_teardown.cleanup.clone() {
+        for asked in self.plan.traffic.setup_teardown.teardown.clone() {
             if let Err(why) = self.send_and_capture(&asked, true)
                 && !asked.may_fail
             {
                 failed.push(format!("the cleanup request '{}' {why}", asked.route.label));
             }
         }
-        self.plan.traffic.setup_teardown.cleanup.clear();
+        self.plan.traffic.setup_teardown.teardown.clear();
         failed
     }
 
@@ -98,7 +98,7 @@ impl TeardownGuard {
         in_any_case: bool,
     ) -> Result<Vec<(String, String)>, String> {
         let timeout = Duration::from_nanos(timeout_ns);
-        let timeout = if in_any_case && plimsoll_sys::signal::interrupted() {
+        let timeout = if in_any_case && plimsoll_sys::signal::is_stop_requested() {
             timeout.min(CLEANUP_TIMEOUT_AFTER_INTERRUPT)
         } else {
             timeout
@@ -136,7 +136,7 @@ impl TeardownGuard {
         timeout: Duration,
         in_any_case: bool,
     ) -> Result<OneOffResponse, String> {
-        let carriage = &self.plan.carriage;
+        let carriage = &self.plan.connection_plan;
         let connects: Vec<(String, Connect)> = match &carriage.unix {
             Some(path) => vec![(format!("the unix socket {path}"), Box::new(|| Socket::connect_unix(path)))],
             None => {

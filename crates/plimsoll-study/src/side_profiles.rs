@@ -6,7 +6,7 @@ use crate::load_profiles::read_stored_profile;
 use plimsoll_analysis::profile::{
     FunctionCostOrder, PeriodFigures, ProfileDiff, ProfileView, ProfiledTrial, RepeatedProfile, diff_repeated,
 };
-use plimsoll_analysis::taken_profiles::BothSidesProfiles;
+use plimsoll_analysis::profile_findings::BothSidesProfiles;
 use plimsoll_analysis::{Assessment, DoubtKind, Doubts, Sentence, Summary};
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
@@ -44,7 +44,7 @@ pub fn read_side_profiles(experiment: &Experiment, path: Option<&Path>) -> Optio
             &[(trial.run.plan.load.warmup_ns, trial.run.plan.load.warmup_ns + asked_ns)],
         );
         let Summary { generator, requests_per_session: requests_each, .. } = Summary::from_run(&trial.run);
-        if generator.limited {
+        if generator.is_limit {
             late.push(name.clone());
             limit = limit.or(generator.reason);
         } else if meanwhile.completed_rps / requests_each
@@ -84,7 +84,8 @@ pub fn read_side_profiles(experiment: &Experiment, path: Option<&Path>) -> Optio
     let counted = experiment.trials.first().map_or("requests", |trial| trial.run.plan.traffic.arrivals_word());
     let bases = [0, 1].map(|side: usize| recorded.bases.get(side).cloned().unwrap_or_default());
     let requests = [0, 1].map(|side: usize| sides[side].iter().map(|(_, requests)| requests).sum());
-    let profiles = BothSidesProfiles { bases, seconds, rate_rps: rate, counted, requests, files, comparison };
+    let profiles =
+        BothSidesProfiles { bases, seconds, rate_rps: rate, rate_unit: counted, requests, files, comparison };
     Some(Assessment::new(doubts, profiles))
 }
 

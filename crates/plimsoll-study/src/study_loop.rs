@@ -73,11 +73,11 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
 
     /// Executes a study to its end. Calls `after` after each load that was executed or skipped.
     pub fn run_study(&mut self, study: &mut Study, after: &mut dyn FnMut(StepOutcome, &mut D)) -> Result<(), Failure> {
-        while !signal::interrupted() {
+        while !signal::is_stop_requested() {
             let step = study.next(&self.history_so_far());
             match step {
                 Step::Stop => break,
-                Step::Break(broken) => return Err(Failure::cannot_start(self.display.study_failure_text(&broken))),
+                Step::Fail(broken) => return Err(Failure::cannot_start(self.display.study_failure_text(&broken))),
                 Step::Skip(tag) => self.skip_load(tag, LoadSkipReason::NoTime, after),
                 Step::SkipProfile(tag, why) => {
                     // In a comparison (loads with a side), the missing profiles are reported only
@@ -117,8 +117,8 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
                 },
             }
         }
-        if signal::interrupted()
-            && let Some(tag) = study.next_unprofiled_level(&self.history_so_far())
+        if signal::is_stop_requested()
+            && let Some(tag) = study.next_unprofiled_tag(&self.history_so_far())
         {
             self.record_missing_profile(tag, "the user stopped the run");
         }
@@ -204,7 +204,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
     }
 
     fn end_load(&mut self, study: &Study) {
-        for news in self.runner.take_news() {
+        for news in self.runner.take_user_messages() {
             self.display.print_always(&format!("warning: {news}"));
         }
         let state = study_state(&self.recording, self.runner);
@@ -216,10 +216,10 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
     /// Executes and records one prepared load. Passes each tick to the callback `beside`, to the
     /// display and to the outputs. The user's stop request or the rule `trial.until` ends the load.
     fn drive_load(&mut self, trial: TrialPlan, beside: &mut dyn FnMut(&Tick)) -> Result<&Trial, Failure> {
-        let TrialPlan { tag, plan, mut until } = trial;
+        let TrialPlan { tag, plan, stop_rule: mut until } = trial;
         let (display, outputs) = (&mut self.display, &mut self.outputs);
         let driven = self.recording.run_and_record_load(self.runner, tag, &plan, &mut |tick, server_cores| {
-            if signal::interrupted() {
+            if signal::is_stop_requested() {
                 return ControlFlow::Break(EarlyStopReason::Interrupted);
             }
             beside(tick);
@@ -270,14 +270,14 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
 /// The state of a study, as outputs receive it.
 pub struct StudyState<'a> {
     /// The specification of the study.
-    pub asked: &'a ExperimentSpec,
+    pub spec: &'a ExperimentSpec,
     /// The loads, remarks and elapsed time of the study so far.
     pub history: History<'a>,
 }
 
 fn study_state<'s>(recording: &'s Recording, runner: &dyn Runner) -> StudyState<'s> {
     let (trials, remarks, elapsed_ns) = (recording.trials(), recording.remarks(), runner.elapsed_ns());
-    StudyState { asked: recording.experiment_spec(), history: History { trials, remarks, elapsed_ns } }
+    StudyState { spec: recording.experiment_spec(), history: History { trials, remarks, elapsed_ns } }
 }
 
 /// Returns the number of outcomes (measured loads or blocks) that a study has produced.

@@ -61,7 +61,7 @@ pub struct BuildUnderTest {
 pub struct RunningBuild {
     name: char,
     output: PathBuf,
-    kept: KeeperProcess,
+    keeper_process: KeeperProcess,
     /// Whether the first response used HTTP/2; `None` if no request was sent.
     pub is_h2: Option<bool>,
 }
@@ -136,13 +136,14 @@ impl BuildUnderTest {
                 reason = system_text(&e)
             ))
         })?;
-        let mut running = RunningBuild { name: self.name, output: self.output.clone(), kept, is_h2: None };
+        let mut running =
+            RunningBuild { name: self.name, output: self.output.clone(), keeper_process: kept, is_h2: None };
         let deadline = Instant::now() + self.patience;
         loop {
             if let Some(exit_reason) = running.exit_reason() {
                 return Err(Failure::cannot_start(format!("the server did not respond at {url}: {exit_reason}")));
             }
-            if signal::interrupted() {
+            if signal::is_stop_requested() {
                 return Err(Failure::cannot_start(format!(
                     "interrupted while {build} was starting",
                     build = self.name
@@ -176,7 +177,7 @@ impl BuildUnderTest {
         let patience = if self.after_another { FREE_ADDRESS_TIMEOUT_AFTER } else { FREE_ADDRESS_TIMEOUT_FIRST };
         let deadline = Instant::now() + patience;
         while preflight::is_address_in_use(&base.plan) {
-            if signal::interrupted() {
+            if signal::is_stop_requested() {
                 return Err(Failure::cannot_start(format!(
                     "interrupted before {build} was started",
                     build = self.name
@@ -211,7 +212,7 @@ impl RunningBuild {
     /// Returns a sentence with the exit status and the last output if the build has exited; `None`
     /// while the build runs.
     pub fn exit_reason(&mut self) -> Option<String> {
-        let status = self.kept.keeper.try_wait().ok().flatten()?;
+        let status = self.keeper_process.keeper.try_wait().ok().flatten()?;
         let line = last_lines(&self.output, 1);
         let last_output = if line.is_empty() { String::new() } else { format!("; its last output: {line}") };
         Some(format!(
@@ -224,14 +225,14 @@ impl RunningBuild {
 
     /// Returns the CPU clocks of the build's processes, without the keeper process.
     pub fn cpu_clocks(&self) -> CpuClocks {
-        let mut pids = self.kept.offspring.living_pids();
-        pids.retain(|pid| *pid != self.kept.keeper.id());
+        let mut pids = self.keeper_process.offspring.living_pids();
+        pids.retain(|pid| *pid != self.keeper_process.keeper.id());
         CpuClocks::for_processes(&pids)
     }
 
     /// Ends all processes of the build: SIGTERM, then SIGKILL after a while.
     pub fn end(mut self) -> Result<(), Failure> {
-        self.kept.end().map_err(|e| {
+        self.keeper_process.end().map_err(|e| {
             Failure::cannot_start(format!(
                 "{build} could not be ended: {reason}",
                 build = self.name,
@@ -257,7 +258,7 @@ impl KeeperProcess {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(());
         }
-        self.offspring.end(|| if signal::interrupted() { INTERRUPTED_END_TIMEOUT } else { END_TIMEOUT })?;
+        self.offspring.end(|| if signal::is_stop_requested() { INTERRUPTED_END_TIMEOUT } else { END_TIMEOUT })?;
         self.keeper.wait()?;
         self.offspring.reap_orphans(self.keeper.id());
         bounded_log::truncate_all_logs();
@@ -275,8 +276,8 @@ impl Drop for KeeperProcess {
 /// A running helper program of plimsoll, such as the server of the demo. Dropping a `HelperProgram`
 /// ends its program.
 pub struct HelperProgram {
-    said: String,
-    kept: KeeperProcess,
+    output_line: String,
+    keeper_process: KeeperProcess,
 }
 
 impl HelperProgram {
@@ -284,9 +285,10 @@ impl HelperProgram {
     pub fn start(program: &Path, arguments: &[&str]) -> std::io::Result<HelperProgram> {
         let mut keeper = build_keeper::keeper_command(program, OrphanPolicy::End);
         keeper.args(arguments).stdout(Stdio::piped());
-        let mut helper = HelperProgram { said: String::new(), kept: KeeperProcess::start(&mut keeper)? };
-        if let Some(output) = helper.kept.keeper.stdout.take() {
-            BufReader::new(output).read_line(&mut helper.said)?;
+        let mut helper =
+            HelperProgram { output_line: String::new(), keeper_process: KeeperProcess::start(&mut keeper)? };
+        if let Some(output) = helper.keeper_process.keeper.stdout.take() {
+            BufReader::new(output).read_line(&mut helper.output_line)?;
         }
         match helper.first_line().is_empty() {
             true => Err(std::io::Error::other("the command ended without output")),
@@ -296,12 +298,12 @@ impl HelperProgram {
 
     /// Returns the first line that the helper printed.
     pub fn first_line(&self) -> &str {
-        self.said.trim()
+        self.output_line.trim()
     }
 
     /// Ends all processes of the helper. Returns an error if a process could not be ended.
     pub fn end(mut self) -> std::io::Result<()> {
-        self.kept.end()
+        self.keeper_process.end()
     }
 }
 
@@ -370,7 +372,7 @@ fn run_command_until_exit(command_name: &str, command: &str, output: &Path, pati
                     output_file = output.display()
                 )
             }
-            None if signal::interrupted() => "interrupted".into(),
+            None if signal::is_stop_requested() => "interrupted".into(),
             None if Instant::now() >= deadline => {
                 format!("the command did not end within {seconds} s", seconds = patience.as_secs())
             }

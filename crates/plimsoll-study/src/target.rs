@@ -69,7 +69,7 @@ fn look_up_addresses(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     loop {
         match told.recv_timeout(Duration::from_millis(100)) {
             Ok(addresses) => return addresses,
-            Err(RecvTimeoutError::Timeout) if !signal::interrupted() => {}
+            Err(RecvTimeoutError::Timeout) if !signal::is_stop_requested() => {}
             Err(_) => return Err(io::Error::other("interrupted")),
         }
     }

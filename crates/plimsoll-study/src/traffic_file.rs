@@ -138,8 +138,8 @@ impl MissingInputFinder {
 }
 
 impl FileContext for MissingInputFinder {
-    fn file(&mut self, path: &str) -> Result<Vec<u8>, String> {
-        self.beside.file(path).or_else(|why| {
+    fn read_file(&mut self, path: &str) -> Result<Vec<u8>, String> {
+        self.beside.read_file(path).or_else(|why| {
             self.add_missing_input(format!("the file '{path}' {why}"));
             Ok(Vec::new())
         })
@@ -162,7 +162,7 @@ impl FileContext for MissingInputFinder {
 }
 
 impl FileContext for TrafficFolder {
-    fn file(&mut self, path: &str) -> Result<Vec<u8>, String> {
+    fn read_file(&mut self, path: &str) -> Result<Vec<u8>, String> {
         files::read(&self.folder.join(path), FilePurpose::Body)
     }
 

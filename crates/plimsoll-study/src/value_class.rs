@@ -28,14 +28,14 @@ pub enum ValueClass {
     /// A shell command: the program's name and a digest are shown.
     Command,
     /// The path of an input file: secrets in it are redacted.
-    Path,
+    InputPath,
     /// A script's path. Errors show a script's path in full, because a script's own messages
     /// contain path and line.
     Program,
     /// An argument of a script: shown if it is plain text, otherwise redacted.
     Argument,
     /// The path of an output file. Errors show the path of an output file in full.
-    Place,
+    OutputPath,
     /// A secret, which messages never show, not even in part.
     Secret,
 }
@@ -66,7 +66,7 @@ impl ValueClass {
             "NAME: VALUE" => ValueClass::Header,
             "TEXT|@FILE" | "TEXT|@FILE|-" => ValueClass::Body,
             "CMD" | "CMD|git:REV" => ValueClass::Command,
-            "FILE" | "DIR" | "PATH" | "LOG" | "LOG|FILE" => ValueClass::Path,
+            "FILE" | "DIR" | "PATH" | "LOG" | "LOG|FILE" => ValueClass::InputPath,
             "WORDS" => ValueClass::Argument,
             "'curl ...'" => ValueClass::Secret,
             _ => return None,
@@ -84,7 +84,7 @@ impl ValueClass {
                 .map(|url| redact::redact_url(url, RedactionLevel::Secrets))
                 .collect::<Vec<_>>()
                 .join(",http"),
-            ValueClass::Path | ValueClass::Place | ValueClass::Program => redact::redact_path(value),
+            ValueClass::InputPath | ValueClass::OutputPath | ValueClass::Program => redact::redact_path(value),
             ValueClass::Command if terms::parse_git_revision(value).is_some() => value.to_owned(),
             ValueClass::Command => redact::redact_command_to_program(value),
             ValueClass::Argument => redact::redact_argument(value, RedactionLevel::Secrets),
@@ -109,7 +109,8 @@ impl ValueClass {
     pub fn replacements_of_value(self, text: &str) -> Vec<(String, String)> {
         // Errors may show values of the classes `Plain`, `Switch`, `Program` and `Place` unchanged,
         // for example the paths of scripts and outputs.
-        let is_shown = matches!(self, ValueClass::Plain | ValueClass::Switch | ValueClass::Program | ValueClass::Place);
+        let is_shown =
+            matches!(self, ValueClass::Plain | ValueClass::Switch | ValueClass::Program | ValueClass::OutputPath);
         let shown = self.redact(text);
         if is_shown || shown == text {
             return Vec::new();

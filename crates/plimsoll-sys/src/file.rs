@@ -29,7 +29,7 @@ pub fn open(path: &Path, mode: WriteMode) -> io::Result<File> {
 }
 
 /// Whether opening a file failed because its name is a symbolic link.
-pub fn is_link(error: &io::Error) -> bool {
+pub fn is_symlink_error(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ELOOP)
 }
 
@@ -50,7 +50,9 @@ mod tests {
             std::fs::write(&file, "aa").expect("written");
             open(&file, mode).expect("a file").write_all(b"bb").expect("written");
             assert_eq!(std::fs::read_to_string(&file).expect("read"), expect, "{mode:?}");
-            assert!([&link, &dangling].iter().all(|link| open(link, mode).is_err_and(|error| is_link(&error))));
+            assert!(
+                [&link, &dangling].iter().all(|link| open(link, mode).is_err_and(|error| is_symlink_error(&error)))
+            );
         }
         assert!(!folder.join("nowhere").exists());
         std::fs::remove_dir_all(&folder).expect("removed");

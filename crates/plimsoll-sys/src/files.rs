@@ -171,7 +171,7 @@ fn read_on_thread(take: impl FnOnce() -> Result<Vec<u8>, String> + Send + 'stati
     loop {
         match receiver.recv_timeout(STOP_CHECK_INTERVAL) {
             Ok(read) => return read,
-            Err(RecvTimeoutError::Timeout) if signal::interrupted() => {
+            Err(RecvTimeoutError::Timeout) if signal::is_stop_requested() => {
                 return Err("was not read to its end, because the user stopped plimsoll".into());
             }
             Err(RecvTimeoutError::Timeout) => {}

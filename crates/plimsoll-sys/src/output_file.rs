@@ -3,7 +3,7 @@
 //!
 //! Not here: the content of files, and standard output.
 
-use crate::file::{WriteMode, is_link, open};
+use crate::file::{WriteMode, is_symlink_error, open};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -81,7 +81,7 @@ pub fn open_file(path: &Path, mode: WriteMode) -> io::Result<File> {
     if symlink_metadata(path).is_some_and(|it| it.is_file() && it.nlink() > 1) {
         fs::remove_file(path)?;
     }
-    open(path, mode).map_err(|error| if is_link(&error) { symlink_error(path) } else { error })
+    open(path, mode).map_err(|error| if is_symlink_error(&error) { symlink_error(path) } else { error })
 }
 
 /// Opens a file and truncates it, to write it from its beginning.

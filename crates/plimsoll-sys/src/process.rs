@@ -220,7 +220,7 @@ static FILE_MAPPINGS: OnceLock<Vec<(usize, usize)>> = OnceLock::new();
 /// identifies the file. This page is in the first piece, which stays in core dumps.
 pub fn split_file_mappings() {
     let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
-    let mappings = FILE_MAPPINGS.get_or_init(|| clean_file_mappings(&smaps));
+    let mappings = FILE_MAPPINGS.get_or_init(|| unmodified_file_mappings(&smaps));
     // SAFETY: no memory is passed.
     let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as usize;
     let piece_bytes = MAPPING_PIECE_BYTES.max(page_bytes);
@@ -249,7 +249,7 @@ pub fn drop_unmodified_file_pages() {
 
 /// Finds the ranges in `/proc/self/smaps` of private read-only file mappings without modified
 /// pages. (Pages that the linker relocated before the mapping became read-only are modified.)
-fn clean_file_mappings(smaps: &str) -> Vec<(usize, usize)> {
+fn unmodified_file_mappings(smaps: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut of_a_file = None;
     for line in smaps.lines() {
@@ -314,7 +314,7 @@ mod tests {
     fn released_code_pages_load_again_on_a_call() {
         fn check(head: &str, anonymous: &str, expect: Option<(usize, usize)>) {
             let smaps = format!("{head}\nRss:  8 kB\nAnonymous:   {anonymous} kB\nVmFlags: rd mr\n");
-            assert_eq!(super::clean_file_mappings(&smaps), Vec::from_iter(expect), "{head}");
+            assert_eq!(super::unmodified_file_mappings(&smaps), Vec::from_iter(expect), "{head}");
         }
         check("1000-3000 r-xp 00002000 fe:00 123 /usr/bin/a b", "0", Some((0x1000, 0x3000)));
         check("1000-3000 r--p 00002000 fe:00 123 /usr/bin/a", "0", Some((0x1000, 0x3000)));

@@ -138,7 +138,7 @@ pub fn is_terminated() -> bool {
 
 /// Whether the user has asked to stop.
 #[inline]
-pub fn interrupted() -> bool {
+pub fn is_stop_requested() -> bool {
     INTERRUPT_COUNT.load(Ordering::Relaxed) > 0
 }
 

@@ -1,9 +1,10 @@
 //! Non-blocking stream sockets: TCP, and unix sockets for clients.
 
 use crate::error_if_negative;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::mem::size_of;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// A connected (or connecting) socket, which is closed when the value is dropped.
@@ -269,6 +270,34 @@ impl ReservedPort {
     }
 }
 
+/// The lowest port that [`unused_loopback_address`] returns. Many services have lower ports.
+const SERVER_PORT_MIN: u16 = 10_240;
+/// The lowest port for outgoing connections if the system does not state its range (Linux default).
+const OUTGOING_PORT_MIN_DEFAULT: u16 = 32_768;
+/// The number of ports that [`unused_loopback_address`] tries.
+const SERVER_PORT_TRIES: u16 = 100;
+
+/// Returns a loopback address on which nothing listens, for a server that a command starts later.
+///
+/// The kernel takes ports for outgoing connections, and for servers without a port of their own,
+/// from one range. The returned port is below this range, so that none of them takes the port
+/// before the server does. If all tried ports are in use, the kernel chooses.
+///
+/// # Errors
+/// The error of the system if no port is free.
+pub fn unused_loopback_address() -> io::Result<SocketAddr> {
+    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let outgoing_min = range.split_whitespace().next().and_then(|word| word.parse().ok());
+    let count = u64::from(outgoing_min.unwrap_or(OUTGOING_PORT_MIN_DEFAULT).saturating_sub(SERVER_PORT_MIN));
+    let bind = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).and_then(|listener| listener.local_addr());
+    let found = (0..SERVER_PORT_TRIES).filter(|_| count > 0).find_map(|_| {
+        // Each hasher of the standard library has random keys.
+        let random = RandomState::new().build_hasher().finish();
+        bind(SERVER_PORT_MIN + (random % count) as u16).ok()
+    });
+    found.map_or_else(|| bind(0), Ok)
+}
+
 /// The error number of a connect for which no local port is free.
 pub const NO_PORT_LEFT: u16 = libc::EADDRNOTAVAIL as u16;
 /// The error numbers for a reached limit of open files, of this process or of the machine.
@@ -349,6 +378,13 @@ mod tests {
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
         let taken = ReservedPort::bind(&reserved.address()).expect_err("taken");
         assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn an_unused_address_is_free_and_outside_the_range_of_outgoing_connections() {
+        let address = unused_loopback_address().expect("a port");
+        assert!((SERVER_PORT_MIN..OUTGOING_PORT_MIN_DEFAULT).contains(&address.port()), "{address}");
+        std::net::TcpListener::bind(address).expect("the address is free");
     }
 
     #[test]

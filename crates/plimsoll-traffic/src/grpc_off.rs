@@ -27,7 +27,7 @@ impl Schema {
         match *self {}
     }
 
-    pub fn methods(&self, _: &str) -> Result<Vec<String>, SchemaError> {
+    pub fn describe_methods(&self, _: &str) -> Result<Vec<String>, SchemaError> {
         match *self {}
     }
 
@@ -42,7 +42,7 @@ impl Method {
         match *self {}
     }
 
-    pub fn shape(&self) -> String {
+    pub fn describe_fields(&self) -> String {
         match *self {}
     }
 }

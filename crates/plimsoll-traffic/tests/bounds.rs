@@ -17,7 +17,7 @@ const TEXT_BYTES_MAX: usize = 64 << 20;
 struct LargeFileContext;
 
 impl FileContext for LargeFileContext {
-    fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
+    fn read_file(&mut self, _: &str) -> Result<Vec<u8>, String> {
         Ok(vec![0; 16 << 20])
     }
 

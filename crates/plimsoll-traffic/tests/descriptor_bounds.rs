@@ -99,12 +99,12 @@ proptest! {
         bytes.truncate(bytes.len() - cut.index(bytes.len()) / 16);
         if let Ok(schema) = Schema::from_descriptor_set(&bytes) {
             for service in schema.services() {
-                let lines = schema.methods(&service).expect("a service");
+                let lines = schema.describe_methods(&service).expect("a service");
                 for line in lines {
                     let name = line.split('(').next().unwrap_or_default().to_owned();
                     let Ok(method) = schema.method(&format!("/{service}/{name}")) else { continue };
                     let example = method.example();
-                    let _ = (method.encode_messages(example.as_bytes(), false), method.encode_messages(body.as_bytes(), true), method.shape());
+                    let _ = (method.encode_messages(example.as_bytes(), false), method.encode_messages(body.as_bytes(), true), method.describe_fields());
                     let _ = method.append_response_json(body.as_bytes(), &mut Vec::new());
                 }
             }

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 struct SampleFileContext;
 
 impl FileContext for SampleFileContext {
-    fn file(&mut self, path: &str) -> Result<Vec<u8>, String> {
+    fn read_file(&mut self, path: &str) -> Result<Vec<u8>, String> {
         if path == "order.bin" { Ok(vec![0, 1, 255]) } else { Err("cannot be read: no such file or directory".into()) }
     }
 
@@ -190,7 +190,7 @@ expect = { body = "{{" }
     let routes = traffic(&read(text, TrafficFormat::Toml).expect("TOML")).routes;
     let path = |text: &str| JsonPath::parse(text).expect("a path");
     let expect = Expectations {
-        within_ns: Some(300_000_000),
+        response_time_ns_max: Some(300_000_000),
         headers: vec![("location".into(), TextExpectation::Contains("/orders/".into()))],
         json: vec![
             (path("$.ok"), JsonExpectation::Flag(true)),
@@ -410,7 +410,7 @@ delete = "/seed?t={{ token }}"
             ("GET /warm".to_owned(), "/api/warm?t={{ token }}".to_owned(), 1, true)
         ]
     );
-    assert_eq!(around.cleanup.iter().map(shown).collect::<Vec<_>>().len(), 1);
+    assert_eq!(around.teardown.iter().map(shown).collect::<Vec<_>>().len(), 1);
     assert_eq!((traffic.captured_names(), traffic.preflight), (vec!["token"], None), "it needs what is captured first");
     let record = traffic.record();
     let mut other = traffic;

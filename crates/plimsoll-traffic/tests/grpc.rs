@@ -139,7 +139,7 @@ fn grpc_messages_match_another_implementation() {
         // `answers` is the method whose response type equals the request type of `method`.
         let answers = if method == "Put" { "Get" } else { "Put" };
         let mut text = Vec::new();
-        assert!(message_json_converter(answers).read(&framed, &mut text), "{body}");
+        assert!(message_json_converter(answers).decode_to_json(&framed, &mut text), "{body}");
         let read: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
         assert_eq!(read, serde_json::from_str::<serde_json::Value>(json).expect("JSON"), "{body}");
     }
@@ -167,17 +167,17 @@ fn grpc_responses_become_json_with_all_fields() {
         ("Watch", &[], "[]"),
     ] {
         let mut text = Vec::new();
-        assert!(message_json_converter(method).read(content, &mut text), "{method} {content:?}");
+        assert!(message_json_converter(method).decode_to_json(content, &mut text), "{method} {content:?}");
         assert_eq!(String::from_utf8(text).as_deref(), Ok(json), "{method}");
     }
     let mut two = Vec::new();
-    assert!(message_json_converter("Watch").read(&[0, 0, 0, 0, 2, 8, 1, 0, 0, 0, 0, 2, 8, 2], &mut two));
+    assert!(message_json_converter("Watch").decode_to_json(&[0, 0, 0, 0, 2, 8, 1, 0, 0, 0, 0, 2, 8, 2], &mut two));
     let two: serde_json::Value = serde_json::from_slice(&two).expect("JSON");
     assert_eq!((&two[0]["id"], &two[1]["id"]), (&1.into(), &2.into()));
     // The contents are invalid: no message, two messages instead of one, a truncated message,
     // invalid bytes, and invalid gzip.
     for content in [&[][..], &[0; 10], &[0, 0, 0, 0, 2, 8], &[0, 0, 0, 0, 1, 8], &[1, 0, 0, 0, 1, 8]] {
-        assert!(!message_json_converter("Put").read(content, &mut Vec::new()), "{content:?}");
+        assert!(!message_json_converter("Put").decode_to_json(content, &mut Vec::new()), "{content:?}");
     }
 }
 
@@ -255,7 +255,7 @@ fn services_are_listed_and_described() {
     let schema = items_schema();
     assert_eq!(schema.services(), ["shop.v1.Items"]);
     assert_eq!(
-        schema.methods("shop.v1.Items"),
+        schema.describe_methods("shop.v1.Items"),
         Ok(vec![
             "Get(shop.v1.Query) -> shop.v1.Item".to_owned(),
             "Watch(shop.v1.Query) -> stream shop.v1.Item".to_owned(),
@@ -269,9 +269,9 @@ fn services_are_listed_and_described() {
         let content =
             method.encode_messages(example.as_bytes(), false).unwrap_or_else(|error| panic!("{example}: {error}"));
         assert_eq!(GrpcMessages::new(&content).count(), 1, "{example}");
-        assert!(method.shape().contains("int64 id = 1;"), "{}", method.shape());
+        assert!(method.describe_fields().contains("int64 id = 1;"), "{}", method.describe_fields());
     }
-    let shape = schema.method("/shop.v1.Items/Put").expect("Put").shape();
+    let shape = schema.method("/shop.v1.Items/Put").expect("Put").describe_fields();
     for line in ["map<string, shop.v1.Money> prices = 4;", "repeated string tags = 3;", "bool new = 8;  // one of kind"]
     {
         assert!(shape.contains(line), "{shape}");
@@ -286,8 +286,8 @@ proptest! {
         let _ = method.encode_messages(&bytes, false);
         let _ = method.append_response_json(&bytes, &mut Vec::new());
         let text = &message_json_converter("Put");
-        let _ = text.read(&bytes, &mut Vec::new());
-        let _ = text.write(&bytes, &mut Vec::new());
+        let _ = text.decode_to_json(&bytes, &mut Vec::new());
+        let _ = text.encode_from_json(&bytes, &mut Vec::new());
         let _ = GrpcMessages::new(&bytes).count();
         let _ = Schema::from_descriptor_set(&bytes);
     }

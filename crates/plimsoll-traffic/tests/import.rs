@@ -29,7 +29,7 @@ fn read_fixture(name: &str) -> String {
 struct FixtureFileContext;
 
 impl FileContext for FixtureFileContext {
-    fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
+    fn read_file(&mut self, _: &str) -> Result<Vec<u8>, String> {
         Ok(vec![1])
     }
 

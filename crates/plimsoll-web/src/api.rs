@@ -6,7 +6,7 @@
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::state::WebState;
-use crate::views::{run_path, series_for_query};
+use crate::views::{run_file_path, series_for_query};
 use plimsoll_history::RunFilter;
 use plimsoll_report::history::{HistoryView, history_document};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ pub fn runs_json(shared: &WebState, query: &Query) -> Result<Value, Problem> {
 /// runs.
 pub fn history_json(shared: &WebState, query: &Query) -> Result<Value, Problem> {
     let (lanes, order) = series_for_query(shared, query)?;
-    Ok(history_document(&HistoryView { lanes: &lanes, order, last: usize::MAX, unreadable: &[] }))
+    Ok(history_document(&HistoryView { lanes: &lanes, order, rows_max: usize::MAX, unreadable: &[] }))
 }
 
 /// Returns the run of the run file `file`, as a list of runs with one entry.
@@ -44,7 +44,7 @@ pub fn one_run_list_json(shared: &WebState, file: &str) -> Result<Value, Problem
 
 /// Returns the JSON document of a run's finding.
 pub fn finding_document(shared: &WebState, file: &str) -> Result<Value, Problem> {
-    let path = run_path(shared, file)?;
+    let path = run_file_path(shared, file)?;
     Ok((shared.renderers.document)(&path)?)
 }
 

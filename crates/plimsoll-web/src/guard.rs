@@ -31,7 +31,7 @@ pub fn security_headers() -> [(HeaderName, HeaderValue); 6] {
 /// The access rules of one server: its names, its secret token, and the requests that need the
 /// token.
 #[derive(Debug, Clone)]
-pub struct Access {
+pub struct AccessRules {
     /// The accepted values of the Host header: the names of this server, each with its port.
     names: Vec<String>,
     /// The secret token that a request needs to change something.
@@ -79,27 +79,27 @@ impl AccessRefusal {
     }
 }
 
-impl Access {
+impl AccessRules {
     /// Creates the access rules of a server that listens on the address `listens`. `name` is an
     /// additional host name of the server.
-    pub fn new(listens: SocketAddr, name: Option<&str>, token: String) -> Access {
+    pub fn new(listens: SocketAddr, name: Option<&str>, token: String) -> AccessRules {
         let port = listens.port();
         let mut names: Vec<String> = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}")).into();
         names.push(listens.to_string());
         names.extend(name.map(|name| if name.contains(':') { name.to_owned() } else { format!("{name}:{port}") }));
-        Access { names, token, needs_token_to_read: !listens.ip().is_loopback(), is_secure: false, port }
+        AccessRules { names, token, needs_token_to_read: !listens.ip().is_loopback(), is_secure: false, port }
     }
 
     /// Returns the access rules for a server with TLS: browsers may send the cookie with the token
     /// only over TLS.
-    pub fn over_tls(self) -> Access {
-        Access { is_secure: true, ..self }
+    pub fn with_tls(self) -> AccessRules {
+        AccessRules { is_secure: true, ..self }
     }
 
     /// Returns whether `given` is the token. The time of the comparison does not reveal the
     /// position of the first difference.
-    pub fn is_token(&self, given: &str) -> bool {
-        let (token, given) = (self.token.as_bytes(), given.as_bytes());
+    pub fn matches_token(&self, candidate: &str) -> bool {
+        let (token, given) = (self.token.as_bytes(), candidate.as_bytes());
         let differs = token.iter().zip(given).fold(0, |differs, (a, b)| differs | (a ^ b));
         token.len() == given.len() && differs == 0
     }
@@ -122,13 +122,13 @@ impl Access {
             let name = self.cookie_name();
             let cookies = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
             let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-            pairs.any(|(key, value)| key == name && self.is_token(value))
+            pairs.any(|(key, value)| key == name && self.matches_token(value))
         }
     }
 
     fn has_bearer(&self, headers: &HeaderMap) -> bool {
         let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        value.and_then(|value| value.strip_prefix("Bearer ")).is_some_and(|token| self.is_token(token.trim()))
+        value.and_then(|value| value.strip_prefix("Bearer ")).is_some_and(|token| self.matches_token(token.trim()))
     }
 
     /// Checks whether a request is allowed. `is_login` says whether the request is for `/login`,
@@ -170,7 +170,7 @@ mod tests {
     const TOKEN_COOKIE_HEADER: (&str, &str) = ("cookie", "a=b; plimsoll_8080=s3cret");
 
     fn request_access(listens: &str, method: Method, headers: &[(&'static str, &str)]) -> Result<(), AccessRefusal> {
-        let access = Access::new(listens.parse().expect("an address"), Some("box"), "s3cret".to_owned());
+        let access = AccessRules::new(listens.parse().expect("an address"), Some("box"), "s3cret".to_owned());
         let mut map = HeaderMap::new();
         headers.iter().for_each(|(name, value)| _ = map.append(*name, value.parse().expect("a value")));
         access.check_request(&method, &map, false)

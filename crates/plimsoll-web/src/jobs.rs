@@ -23,9 +23,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The maximum number of studies that run at the same time, because two loads on one machine would
 /// disturb each other.
-const RUNNING_MAX: usize = 1;
+const RUNNING_STUDIES_MAX: usize = 1;
 /// The maximum number of studies in the list; older studies are not listed.
-const LISTED_MAX: usize = 50;
+const LISTED_STUDIES_MAX: usize = 50;
 /// The maximum number of bytes that one call reads from a study's event file.
 const EVENT_BYTES_PER_READ_MAX: u64 = 4 << 20;
 /// The maximum number of bytes shown from the end of the messages that a study printed.
@@ -74,7 +74,7 @@ pub struct StartedStudies {
     folder: PathBuf,
     program: PathBuf,
     progress: Mutex<HashMap<String, StudyProgress>>,
-    starting: Mutex<()>,
+    start_lock: Mutex<()>,
 }
 
 impl StartedStudies {
@@ -86,7 +86,7 @@ impl StartedStudies {
             folder,
             program,
             progress: Mutex::default(),
-            starting: Mutex::default(),
+            start_lock: Mutex::default(),
         }
     }
 
@@ -94,9 +94,9 @@ impl StartedStudies {
     pub fn start(&self, form: &StudyForm) -> Result<StartedStudy, Problem> {
         // The lock makes simultaneous requests start their studies one after the other, so that no
         // two studies run at the same time.
-        let _one = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.start_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let running = self.list_studies().into_iter().filter(StartedStudy::is_running).count();
-        if running >= RUNNING_MAX {
+        if running >= RUNNING_STUDIES_MAX {
             return Err(Problem::bad_request(
                 "a study is running, and two studies would disturb each other: wait for the \
                 running study, or stop it",
@@ -160,7 +160,7 @@ impl StartedStudies {
             .filter_map(|name| self.get(&name))
             .collect();
         jobs.sort_by_key(|job| std::cmp::Reverse((job.started_unix_s, job.pid)));
-        jobs.truncate(LISTED_MAX);
+        jobs.truncate(LISTED_STUDIES_MAX);
         jobs
     }
 
@@ -189,7 +189,7 @@ impl StartedStudies {
     /// the study.
     pub fn read_progress(&self, job: &StartedStudy) -> StudyProgress {
         let mut all = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() > LISTED_MAX {
+        if all.len() > LISTED_STUDIES_MAX {
             all.clear();
         }
         let progress = all.entry(job.name.clone()).or_default();

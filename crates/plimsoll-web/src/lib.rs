@@ -23,7 +23,7 @@ mod state;
 mod tls;
 mod views;
 
-pub use guard::Access;
+pub use guard::AccessRules;
 pub use server::{WebSettings, serve_pages};
 pub use state::Renderers;
 pub use tls::{WebTls, WebTlsError};

@@ -5,7 +5,7 @@
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::state::WebState;
-use crate::views::run_path;
+use crate::views::run_file_path;
 use plimsoll_analysis::history::RunState;
 use plimsoll_history::{RunMarks, read_run, remove_run};
 use plimsoll_model::failure::Failure;
@@ -17,9 +17,9 @@ fn bad_request_problem(failure: Failure) -> Problem {
 /// Changes the marks of a run as a submitted form requests. The field `tag` adds a tag, `untag`
 /// removes a tag, and `pin` is `yes` or `no`.
 pub fn change_marks(shared: &WebState, file: &str, query: &Query) -> Result<(), Problem> {
-    let path = run_path(shared, file)?;
+    let path = run_file_path(shared, file)?;
     // The lock makes simultaneous requests change the marks one after the other.
-    let _one = shared.marking.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _one = shared.marks_lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut marks = RunMarks::read(&path);
     let before = marks.clone();
     for tag in query.all_values("tag") {
@@ -46,7 +46,7 @@ pub fn change_marks(shared: &WebState, file: &str, query: &Query) -> Result<(), 
 /// Removes a run with the files that belong to it. Returns an error if the run is being recorded or
 /// is pinned.
 pub fn delete_run(shared: &WebState, file: &str) -> Result<(), Problem> {
-    let path = run_path(shared, file)?;
+    let path = run_file_path(shared, file)?;
     if read_run(&path, file).is_ok_and(|run| run.state == RunState::UnderWay) {
         return Err(Problem::bad_request("this run is being recorded: stop its study first"));
     }

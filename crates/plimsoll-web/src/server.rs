@@ -3,7 +3,7 @@
 //! Not here: access control (`guard`), and the content of responses (`views`, `api`, `metrics`).
 
 use crate::api;
-use crate::guard::{Access, security_headers};
+use crate::guard::{AccessRules, security_headers};
 use crate::jobs::StartedStudies;
 use crate::layout::{APP_SCRIPT, app_style, problem_page};
 use crate::mark_form;
@@ -34,9 +34,9 @@ use std::sync::{Arc, Mutex};
 const BODY_BYTES_MAX: usize = 192 << 10;
 /// The maximum number of threads that read run files. The number of threads is low, because a load
 /// that runs on this machine needs the CPU cores.
-const READERS_MAX: usize = 2;
+const READER_THREADS_MAX: usize = 2;
 /// The maximum size in bytes of a run file that users can download.
-const FILE_BYTES_MAX: u64 = 256 << 20;
+const DOWNLOAD_BYTES_MAX: u64 = 256 << 20;
 
 /// The settings of the server.
 pub struct WebSettings {
@@ -45,7 +45,7 @@ pub struct WebSettings {
     /// The path of the plimsoll executable, which the server starts for each study.
     pub program: PathBuf,
     /// The rules that decide which requests are allowed.
-    pub access: Access,
+    pub access: AccessRules,
     /// The functions that render the contents of a run file.
     pub renderers: Renderers,
     /// The TLS certificate; `None` if the server uses plain HTTP.
@@ -69,12 +69,12 @@ pub fn serve_pages(listener: TcpListener, settings: WebSettings) -> Result<(), F
         renderers,
         access,
         style: app_style(),
-        marking: Mutex::default(),
+        marks_lock: Mutex::default(),
         allows_commands,
     });
     listener.set_nonblocking(true).map_err(cannot)?;
     let mut builder = tokio::runtime::Builder::new_current_thread();
-    let runtime = builder.enable_io().enable_time().max_blocking_threads(READERS_MAX).build().map_err(cannot)?;
+    let runtime = builder.enable_io().enable_time().max_blocking_threads(READER_THREADS_MAX).build().map_err(cannot)?;
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener).map_err(cannot)?;
         match tls {
@@ -238,7 +238,8 @@ fn json_problem(problem: &Problem) -> Response {
 }
 
 async fn whole_page(State(app): State<App>, Path(file): Path<String>) -> Response {
-    let made = run_on_file_thread(app, move |it| Ok((it.renderers.whole_page)(&views::run_path(it, &file)?)?)).await;
+    let made =
+        run_on_file_thread(app, move |it| Ok((it.renderers.whole_page)(&views::run_file_path(it, &file)?)?)).await;
     match made {
         Ok(page) => {
             let mut page = build_response(StatusCode::OK, HTML_CONTENT_TYPE, page);
@@ -252,7 +253,7 @@ async fn whole_page(State(app): State<App>, Path(file): Path<String>) -> Respons
 }
 
 async fn run_summary_text(State(app): State<App>, Path(file): Path<String>) -> Response {
-    match run_on_file_thread(app, move |it| Ok((it.renderers.summary)(&views::run_path(it, &file)?)?)).await {
+    match run_on_file_thread(app, move |it| Ok((it.renderers.summary)(&views::run_file_path(it, &file)?)?)).await {
         Ok(text) => build_response(StatusCode::OK, "text/plain; charset=utf-8", text),
         Err(problem) => problem_response(&problem),
     }
@@ -264,9 +265,9 @@ async fn document(State(app): State<App>, Path(file): Path<String>) -> Response 
 
 async fn run_file(State(app): State<App>, Path(file): Path<String>) -> Response {
     let read = run_on_file_thread(app, move |it| {
-        let path = views::run_path(it, &file)?;
+        let path = views::run_file_path(it, &file)?;
         let cannot = |error: std::io::Error| Problem::not_found(format!("the run file cannot be read: {error}"));
-        match std::fs::metadata(&path).map_err(cannot)?.len() > FILE_BYTES_MAX {
+        match std::fs::metadata(&path).map_err(cannot)?.len() > DOWNLOAD_BYTES_MAX {
             true => Err(Problem::bad_request("the run file is too large to be sent: copy the file from the store")),
             false => std::fs::read(&path).map_err(cannot),
         }
@@ -282,7 +283,7 @@ async fn run_file(State(app): State<App>, Path(file): Path<String>) -> Response 
 }
 
 async fn run_picture(State(app): State<App>, Path(file): Path<String>) -> Response {
-    match run_on_file_thread(app, move |it| Ok((it.renderers.picture)(&views::run_path(it, &file)?)?)).await {
+    match run_on_file_thread(app, move |it| Ok((it.renderers.picture)(&views::run_file_path(it, &file)?)?)).await {
         // In a build without PNG support the picture is an SVG.
         Ok(bytes) if PICTURE_SUFFIX == "png" => build_response(StatusCode::OK, "image/png", bytes),
         Ok(bytes) => build_response(StatusCode::OK, "image/svg+xml", bytes),
@@ -312,7 +313,7 @@ fn redirect_response(address: &str) -> Response {
 }
 
 async fn log_in_with_token(State(app): State<App>, query: RawQuery) -> Response {
-    match parse_query(query).get("token").filter(|token| app.access.is_token(token)) {
+    match parse_query(query).get("token").filter(|token| app.access.matches_token(token)) {
         Some(_) => {
             let mut answer = redirect_response("/");
             if let Ok(cookie) = HeaderValue::from_str(&app.access.set_cookie_value()) {
@@ -403,7 +404,7 @@ async fn job_page(State(app): State<App>, headers: HeaderMap, Path(name): Path<S
 async fn job_progress(State(app): State<App>, Path(name): Path<String>) -> Response {
     let part = run_on_file_thread(app, move |it| {
         let job = it.jobs.get(&name).ok_or_else(|| Problem::not_found("there is no such study"))?;
-        Ok((views::job_progress(it, &job), job.is_running()))
+        Ok((views::render_study_progress(it, &job), job.is_running()))
     });
     match part.await {
         Ok((part, is_running)) => {

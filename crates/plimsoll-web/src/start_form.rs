@@ -77,10 +77,10 @@ impl FormField {
         name: &'static str,
         flag: &'static str,
         label: &'static str,
-        of: &'static str,
+        studies: &'static str,
         example: &'static str,
     ) -> FormField {
-        FormField { name, flag, label, studies: of, example }
+        FormField { name, flag, label, studies, example }
     }
 
     fn applies_to_study(&self, study: &str) -> bool {
@@ -236,7 +236,14 @@ fn check_curl(line: &str, allows_files: bool) -> Result<String, Problem> {
     let is_text = |data: &CurlData| matches!(data, CurlData::Text(_));
     let names_files = !request.data.iter().all(is_text)
         || !request.form.iter().all(|part| is_text(&part.data))
-        || [&request.unix, &request.issuers, &request.certificate, &request.key].iter().any(|path| path.is_some());
+        || [
+            &request.unix_socket_path,
+            &request.ca_certificate_file,
+            &request.client_certificate_file,
+            &request.client_key_file,
+        ]
+        .iter()
+        .any(|path| path.is_some());
     if names_files && !allows_files {
         return Err(wrong(
             "the curl command names files of this machine: paste the content of the files, or start \
@@ -299,7 +306,7 @@ impl IsolatedFileContext {
 }
 
 impl FileContext for IsolatedFileContext {
-    fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
+    fn read_file(&mut self, _: &str) -> Result<Vec<u8>, String> {
         Err(self.file_refusal_text())
     }
 

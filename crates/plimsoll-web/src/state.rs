@@ -3,7 +3,7 @@
 //!
 //! Not here: routes (`server`).
 
-use crate::guard::Access;
+use crate::guard::AccessRules;
 use crate::jobs::StartedStudies;
 use crate::problem::Problem;
 use plimsoll_analysis::history::HistoryRun;
@@ -49,12 +49,12 @@ pub struct WebState {
     /// The functions that render a run.
     pub renderers: Renderers,
     /// The rules that decide which requests are allowed.
-    pub access: Access,
+    pub access: AccessRules,
     /// The CSS of all pages.
     pub style: String,
     /// A lock for changing the marks (tags and pin) of a run, so that no simultaneous change is
     /// lost.
-    pub marking: Mutex<()>,
+    pub marks_lock: Mutex<()>,
     /// Whether a form may contain shell commands and file names.
     pub allows_commands: bool,
 }

@@ -24,15 +24,15 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 /// The maximum number of runs that the user can select for one comparison.
-const COMPARED_MAX: usize = 6;
+const COMPARED_RUNS_MAX: usize = 6;
 /// The maximum number of runs that the page of all runs lists.
-const RUNS_SHOWN: usize = 200;
+const RUNS_SHOWN_MAX: usize = 200;
 /// The maximum number of completed loads that the page of a running study lists.
-const LOADS_SHOWN: usize = 12;
+const LOADS_SHOWN_MAX: usize = 12;
 
 /// Returns the path of a run file in the store. A file name that is not the name of a run file is
 /// an error, so that no request can read other files.
-pub fn run_path(shared: &WebState, file: &str) -> Result<PathBuf, Problem> {
+pub fn run_file_path(shared: &WebState, file: &str) -> Result<PathBuf, Problem> {
     let is_name = file.ends_with(".plimsoll") && !file.starts_with('.') && !file.contains(['/', '\\', '\0']);
     let path = shared.folder.join(file);
     match is_name && std::fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
@@ -54,12 +54,12 @@ pub fn series_for_query(shared: &WebState, query: &Query) -> Result<(Vec<Compara
     Ok((group_comparable_runs(&shared.matching_runs(&filter)?, order), order))
 }
 
-fn run_address(file: &str) -> String {
+fn run_url_path(file: &str) -> String {
     format!("/runs/{}", percent_encode(file))
 }
 
 fn run_link(file: &str, shown: &str) -> String {
-    format!("<a href=\"{}\">{}</a>", run_address(file), escape_html(shown))
+    format!("<a href=\"{}\">{}</a>", run_url_path(file), escape_html(shown))
 }
 
 fn start_time_text(run: &HistoryRun) -> String {
@@ -277,7 +277,7 @@ fn compare_form(runs: &[&HistoryRun], lane: Option<&ComparableRunSeries>) -> Str
 /// Renders the page of all runs, the latest first.
 pub fn runs_page(shared: &WebState) -> Result<String, Problem> {
     let all = shared.matching_runs(&RunFilter::default())?;
-    let shown: Vec<&HistoryRun> = all.iter().rev().take(RUNS_SHOWN).collect();
+    let shown: Vec<&HistoryRun> = all.iter().rev().take(RUNS_SHOWN_MAX).collect();
     let mut body = String::from("<h1>Runs</h1>\n");
     if all.len() > shown.len() {
         let _ = writeln!(
@@ -303,7 +303,7 @@ pub fn runs_page(shared: &WebState) -> Result<String, Problem> {
 /// its pin. `may_act` says whether the browser has the access token; without the token the forms
 /// are hidden.
 pub fn run_page(shared: &WebState, file: &str, may_act: bool) -> Result<String, Problem> {
-    let path = run_path(shared, file)?;
+    let path = run_file_path(shared, file)?;
     let all = shared.matching_runs(&RunFilter::default())?;
     let listed = all.iter().find(|run| run.file == file);
     let mut body = String::new();
@@ -327,7 +327,7 @@ pub fn run_page(shared: &WebState, file: &str, may_act: bool) -> Result<String, 
             );
         }
     }
-    let address = run_address(file);
+    let address = run_url_path(file);
     let _ = writeln!(
         body,
         "<p class=\"actions\">Share: <a href=\"{address}/page.html\" download>HTML file</a> \
@@ -350,7 +350,7 @@ pub fn run_page(shared: &WebState, file: &str, may_act: bool) -> Result<String, 
 
 /// Renders the forms that change the marks (tags and pin) of a run or remove the run.
 fn marks_form(run: &HistoryRun, marks: &RunMarks) -> String {
-    let address = run_address(&run.file);
+    let address = run_url_path(&run.file);
     let button = |name: &str, value: &str, shown: &str| {
         format!(
             "<form action=\"{address}/marks\" method=\"post\">\
@@ -386,9 +386,9 @@ fn marks_form(run: &HistoryRun, marks: &RunMarks) -> String {
 /// Renders the page that compares several runs with the oldest run, which is called A. If the runs
 /// are not comparable, the page states the reasons.
 pub fn comparison_page(shared: &WebState, query: &Query) -> Result<String, Problem> {
-    let chosen: Vec<&str> = query.all_values("run").take(COMPARED_MAX + 1).collect();
-    if !(2..=COMPARED_MAX).contains(&chosen.len()) {
-        return Err(Problem::bad_request(format!("choose two to {COMPARED_MAX} runs to be compared")));
+    let chosen: Vec<&str> = query.all_values("run").take(COMPARED_RUNS_MAX + 1).collect();
+    if !(2..=COMPARED_RUNS_MAX).contains(&chosen.len()) {
+        return Err(Problem::bad_request(format!("choose two to {COMPARED_RUNS_MAX} runs to be compared")));
     }
     let all = shared.matching_runs(&RunFilter::default())?;
     let find = |file: &&str| {
@@ -413,7 +413,7 @@ pub fn comparison_page(shared: &WebState, query: &Query) -> Result<String, Probl
         let reasons = incomparability_reasons(first, run);
         let html = match reasons.is_empty() {
             true => {
-                let (a, b) = (run_path(shared, &first.file)?, run_path(shared, &run.file)?);
+                let (a, b) = (run_file_path(shared, &first.file)?, run_file_path(shared, &run.file)?);
                 // If more than two runs are compared, the comparison of two runs does not call them
                 // A and B. These letters would contradict the letters in the list of runs.
                 let names = (runs.len() == 2).then_some(["A", "B"]);
@@ -511,11 +511,11 @@ pub fn parse_study_form(shared: &WebState, query: &Query) -> Result<StudyForm, P
 }
 
 fn recorded_form(shared: &WebState, file: &str) -> Result<StudyForm, Problem> {
-    repeat_recorded_command(file, &(shared.renderers.command)(&run_path(shared, file)?)?, shared.allows_commands)
+    repeat_recorded_command(file, &(shared.renderers.command)(&run_file_path(shared, file)?)?, shared.allows_commands)
 }
 
 /// Renders a command line with a button that copies it.
-fn command_line(line: &str) -> String {
+fn render_command_line(line: &str) -> String {
     format!(
         "<pre><code id=\"line\">{}</code></pre>\n\
          <p><button type=\"button\" data-copy=\"line\" hidden>Copy</button></p>\n",
@@ -533,7 +533,7 @@ fn repeat_study_form(shared: &WebState, run: &HistoryRun) -> String {
              <p class=\"actions\"><button class=\"first\">Run again</button> \
              <span class=\"aside\">The same seed: the same requests in the same order.</span></p>\n</form>\n\
              <h2>Or with changes</h2>\n",
-            command_line(&form.command_line()),
+            render_command_line(&form.command_line()),
             escape_html(&run.file)
         ),
         Err(problem) => {
@@ -614,7 +614,7 @@ pub fn start_page(shared: &WebState, query: &Query, may_act: bool) -> Result<Str
         match StudyForm::parse(query, shared.allows_commands) {
             Ok(form) => {
                 body.push_str("<h2>The command line for the same study</h2>\n");
-                body.push_str(&command_line(&form.command_line()));
+                body.push_str(&render_command_line(&form.command_line()));
                 if let Some(traffic) = &form.traffic {
                     let _ = writeln!(
                         body,
@@ -653,7 +653,7 @@ fn render_curl_and_traffic_fields(query: &Query) -> String {
              <textarea id=\"{name}\" name=\"{name}\" data-of=\"{of}\" rows=\"{rows}\" spellcheck=\"false\" \
              placeholder=\"{}\">\n{}</textarea>\n",
             escape_html(example),
-            text_lines(value)
+            escape_lines(value)
         )
     };
     let is_open = ["curl", "traffic"].iter().any(|name| query.get(name).is_some());
@@ -684,7 +684,7 @@ pub fn study_page(shared: &WebState, name: &str, may_act: bool) -> Result<String
     let job = shared.jobs.get(name).ok_or_else(|| Problem::not_found(format!("no study is called {name}")))?;
     let is_running = job.is_running();
     let mut body = format!("<h1>{}</h1>\n", if is_running { "A study is running" } else { "The study has ended" });
-    body.push_str(&command_line(&job.command));
+    body.push_str(&render_command_line(&job.command));
     if is_running && may_act {
         let _ = writeln!(
             body,
@@ -700,7 +700,7 @@ pub fn study_page(shared: &WebState, name: &str, may_act: bool) -> Result<String
             percent_encode(&job.name)
         );
     }
-    body.push_str(&job_progress(shared, &job));
+    body.push_str(&render_study_progress(shared, &job));
     if is_running {
         body.push_str("</div>\n");
     }
@@ -709,7 +709,7 @@ pub fn study_page(shared: &WebState, name: &str, may_act: bool) -> Result<String
 
 /// Renders the progress of a study as an HTML fragment, which its page reloads while the study
 /// runs.
-pub fn job_progress(shared: &WebState, job: &StartedStudy) -> String {
+pub fn render_study_progress(shared: &WebState, job: &StartedStudy) -> String {
     let progress = shared.jobs.read_progress(job);
     let mut body = String::new();
     if let Some(file) = shared.jobs.run_file(job) {
@@ -723,14 +723,14 @@ pub fn job_progress(shared: &WebState, job: &StartedStudy) -> String {
     body.push_str(&render_ended_loads(&progress));
     let said = shared.jobs.last_messages(job);
     if !job.is_running() && !said.trim().is_empty() {
-        let _ = writeln!(body, "<h2>Output of the study</h2>\n<pre>{}</pre>", text_lines(&said));
+        let _ = writeln!(body, "<h2>Output of the study</h2>\n<pre>{}</pre>", escape_lines(&said));
     }
     body
 }
 
 /// Escapes each line of a text separately, so that the line breaks remain.
-fn text_lines(said: &str) -> String {
-    said.lines().map(escape_html).collect::<Vec<_>>().join("\n")
+fn escape_lines(text: &str) -> String {
+    text.lines().map(escape_html).collect::<Vec<_>>().join("\n")
 }
 
 /// Renders the running load of a study with the figures of its latest measured interval (tick). The
@@ -793,7 +793,7 @@ fn render_ended_loads(progress: &StudyProgress) -> String {
         .loads
         .iter()
         .rev()
-        .take(LOADS_SHOWN)
+        .take(LOADS_SHOWN_MAX)
         .map(|load| {
             let trial = &load["trial"];
             let verdict = trial["verdict"].as_str().unwrap_or("-");

@@ -95,7 +95,7 @@ pub trait AuthorFactory {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthorStopReason {
     /// The script itself requested to send no more requests.
-    Asked,
+    Requested,
     /// The script failed, so the whole load ends. The error is available from the code that runs
     /// the script.
     Failed,

@@ -65,7 +65,7 @@ pub struct ReceivedBytes<'a> {
     text: &'a [u8],
     /// The events of the TLS layer in the received bytes; `None` without TLS, without events, or
     /// after the events were reported.
-    news: Option<TlsLayerEvents>,
+    tls_events: Option<TlsLayerEvents>,
     /// Whether further events may follow after all received bytes are parsed, which is always true
     /// over HTTP/2.
     more: bool,
@@ -75,10 +75,10 @@ pub struct ReceivedBytes<'a> {
 struct TlsLayerEvents {
     /// Whether the TLS handshake has ended. [`ConnectionEvent::Stands`], which reports the end of
     /// the handshake, comes before the events in the received bytes.
-    stands: bool,
+    is_handshake_done: bool,
     /// Whether the TLS layer has bytes to send. [`ConnectionEvent::HasBytesToSend`], which reports
     /// these bytes, comes after the events in the received bytes.
-    owes: bool,
+    has_bytes_to_send: bool,
     /// Whether the peer has properly ended its TLS stream. The event that reports the end comes
     /// last.
     ended: bool,
@@ -91,7 +91,7 @@ impl ReceivedBytes<'_> {
     /// because events may follow after all received bytes are parsed.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.text.is_empty() && self.news.is_none() && !self.more
+        self.text.is_empty() && self.tls_events.is_none() && !self.more
     }
 }
 
@@ -341,7 +341,7 @@ impl Conn {
     #[inline(always)]
     pub fn record_sent(&mut self, count: usize, scratch: &[u8]) -> bool {
         if self.tls.is_some() {
-            return self.sent_cipher(count, scratch);
+            return self.record_sent_cipher(count, scratch);
         }
         match &mut self.protocol {
             Protocol::H1(h1) => h1.record_sent(count),
@@ -357,7 +357,7 @@ impl Conn {
     }
 
     #[inline(never)]
-    fn sent_cipher(&mut self, count: usize, scratch: &[u8]) -> bool {
+    fn record_sent_cipher(&mut self, count: usize, scratch: &[u8]) -> bool {
         let Some(tls) = &mut self.tls else { return true };
         if tls.unsent_from < tls.unsent.len() {
             tls.unsent_from += count;
@@ -384,32 +384,37 @@ impl Conn {
                 true
             }
         };
-        ReceivedBytes { text: bytes, news: None, more }
+        ReceivedBytes { text: bytes, tls_events: None, more }
     }
 
     #[inline(never)]
     fn decrypt_received<'a>(&mut self, cipher: &[u8], scratch: &'a mut Vec<u8>) -> ReceivedBytes<'a> {
         scratch.clear();
-        let Some(tls) = &mut self.tls else { return ReceivedBytes { text: &[], news: None, more: false } };
+        let Some(tls) = &mut self.tls else { return ReceivedBytes { text: &[], tls_events: None, more: false } };
         let mut news = match tls.session.receive(cipher, scratch) {
             Ok(progress) => TlsLayerEvents {
-                stands: progress.established,
-                owes: tls.session.wants_to_send(),
+                is_handshake_done: progress.established,
+                has_bytes_to_send: tls.session.wants_to_send(),
                 ended: progress.ended,
                 failed: None,
             },
             // If the TLS stream ends and fails at the same time, only the failure is reported.
-            Err(reason) => TlsLayerEvents { stands: false, owes: false, ended: false, failed: Some(reason) },
+            Err(reason) => TlsLayerEvents {
+                is_handshake_done: false,
+                has_bytes_to_send: false,
+                ended: false,
+                failed: Some(reason),
+            },
         };
-        if news.stands {
+        if news.is_handshake_done {
             if tls.session.alpn_protocol() == Some(b"h2") {
                 self.protocol = Protocol::H2(Box::new(H2::new(tls.streams)));
             } else if tls.only_h2 {
                 // The client offered only HTTP/2, but the server ignored the offer and uses another
                 // protocol.
                 news = TlsLayerEvents {
-                    stands: false,
-                    owes: false,
+                    is_handshake_done: false,
+                    has_bytes_to_send: false,
                     ended: false,
                     failed: Some(TlsFailure::NothingInCommon),
                 };
@@ -433,8 +438,8 @@ impl Conn {
                 true
             }
         };
-        let quiet = !news.stands && !news.owes && !news.ended && news.failed.is_none();
-        ReceivedBytes { text: scratch, news: (!quiet).then_some(news), more }
+        let quiet = !news.is_handshake_done && !news.has_bytes_to_send && !news.ended && news.failed.is_none();
+        ReceivedBytes { text: scratch, tls_events: (!quiet).then_some(news), more }
     }
 
     /// Returns the next event in the received bytes; `None`: all events were taken.
@@ -452,8 +457,8 @@ impl Conn {
     #[inline(never)]
     fn next_bytes_over_tls<'a>(&mut self, received: &mut ReceivedBytes<'a>) -> Option<ConnectionEvent<'a>> {
         let tls = self.tls.as_ref()?;
-        if let Some(news) = &mut received.news
-            && std::mem::take(&mut news.stands)
+        if let Some(news) = &mut received.tls_events
+            && std::mem::take(&mut news.is_handshake_done)
         {
             return Some(ConnectionEvent::HandshakeDone { resumed: tls.session.is_resumed() });
         }
@@ -470,10 +475,10 @@ impl Conn {
             Protocol::H2(h2) => h2.next(&mut received.text),
         };
         event.or_else(|| {
-            if received.news.as_mut().is_some_and(|news| std::mem::take(&mut news.owes)) {
+            if received.tls_events.as_mut().is_some_and(|news| std::mem::take(&mut news.has_bytes_to_send)) {
                 return Some(ConnectionEvent::HasBytesToSend);
             }
-            let news = received.news.take()?;
+            let news = received.tls_events.take()?;
             news.failed.map(ConnectionEvent::TlsFailed).or(news.ended.then_some(ConnectionEvent::Ended))
         })
     }

@@ -21,17 +21,17 @@ pub fn apply_curl_line(request: &RequestArgs, line: &str) -> Result<(RequestArgs
     }
     let connection = &mut asked.connection;
     connection.insecure |= curl.insecure && asked.url.as_deref().is_some_and(|url| url.starts_with("https:"));
-    connection.http = connection.http.take().or(curl.http.map(str::to_owned));
-    connection.unix = connection.unix.take().or(curl.unix.clone());
-    connection.cacert = connection.cacert.take().or(curl.issuers.clone().map(Into::into));
-    connection.cert = connection.cert.take().or(curl.certificate.clone().map(Into::into));
-    connection.key = connection.key.take().or(curl.key.clone().map(Into::into));
-    if curl.follows {
-        let most = curl.follow_max.and_then(|most| u8::try_from(most).ok()).unwrap_or(u8::MAX);
+    connection.http = connection.http.take().or(curl.http_version.map(str::to_owned));
+    connection.unix = connection.unix.take().or(curl.unix_socket_path.clone());
+    connection.cacert = connection.cacert.take().or(curl.ca_certificate_file.clone().map(Into::into));
+    connection.cert = connection.cert.take().or(curl.client_certificate_file.clone().map(Into::into));
+    connection.key = connection.key.take().or(curl.client_key_file.clone().map(Into::into));
+    if curl.follows_redirects {
+        let most = curl.redirects_max.and_then(|most| u8::try_from(most).ok()).unwrap_or(u8::MAX);
         asked.follow = asked.follow.or(Some(most.min(Route::FOLLOW_REDIRECTS_MAX)));
     }
-    if !curl.left_out.is_empty() {
-        print_to_stderr(&format!("--curl: ignored: {}", curl.left_out.join(", ")));
+    if !curl.unsupported_options.is_empty() {
+        print_to_stderr(&format!("--curl: ignored: {}", curl.unsupported_options.join(", ")));
     }
     Ok((asked, body))
 }

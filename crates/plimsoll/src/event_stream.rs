@@ -13,7 +13,7 @@ use plimsoll_study::study_loop::{Output, StudyDisplay, StudyLoop, StudyState};
 /// An output of a study that writes JSON lines.
 struct EventStream {
     /// The index of the current load, from 0.
-    load: usize,
+    load_index: usize,
 }
 
 /// Adds a stream of JSON lines to the outputs of a study if the user asked for it.
@@ -24,16 +24,21 @@ pub fn attach_if_requested<D: StudyDisplay, T>(study_loop: &mut StudyLoop<D>, ou
 }
 
 impl EventStream {
-    fn begin(asked: &ExperimentSpec) -> EventStream {
-        print_unescaped(&event_lines::study_begin_line(asked));
-        EventStream { load: 0 }
+    fn begin(spec: &ExperimentSpec) -> EventStream {
+        print_unescaped(&event_lines::study_begin_line(spec));
+        EventStream { load_index: 0 }
     }
 }
 
 impl Output for EventStream {
     fn load_begins(&mut self, _: &Study, trial: &TrialPlan, state: &StudyState) {
-        self.load = state.history.trials.len();
-        print_unescaped(&event_lines::load_begin_line(self.load, &trial.tag, &trial.plan, state.history.elapsed_ns));
+        self.load_index = state.history.trials.len();
+        print_unescaped(&event_lines::load_begin_line(
+            self.load_index,
+            &trial.tag,
+            &trial.plan,
+            state.history.elapsed_ns,
+        ));
     }
 
     fn tick(&mut self, tick: &Tick, server_cores: Option<f64>) {
@@ -44,10 +49,10 @@ impl Output for EventStream {
             Phase::Grace => "grace",
         };
         let times_ns = (tick.start_ns, tick.end_ns);
-        print_unescaped(&event_lines::tick_event_line(self.load, phase, times_ns, tick.interval, server_cores));
+        print_unescaped(&event_lines::tick_event_line(self.load_index, phase, times_ns, tick.interval, server_cores));
     }
 
     fn load_ends(&mut self, study: &Study, trial: &Trial, state: &StudyState) {
-        print_unescaped(&event_lines::load_end_line(self.load, trial, study, state.history.elapsed_ns));
+        print_unescaped(&event_lines::load_end_line(self.load_index, trial, study, state.history.elapsed_ns));
     }
 }

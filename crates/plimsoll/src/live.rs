@@ -16,12 +16,12 @@ const MULTI_LINE_ROWS_MIN: usize = 10;
 /// The progress display on standard error.
 pub struct ProgressDisplay {
     /// Whether standard error is a terminal on which lines can be rewritten.
-    terminal: bool,
+    is_terminal: bool,
     unicode: bool,
     quiet: bool,
     /// The number of lines on the terminal that the next update rewrites.
-    shown: usize,
-    plain_last: Instant,
+    shown_lines: usize,
+    last_plain_line_at: Instant,
     /// The heading of the last table rows that were written.
     heading: String,
 }
@@ -30,11 +30,11 @@ impl ProgressDisplay {
     pub fn new(quiet: bool) -> ProgressDisplay {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         ProgressDisplay {
-            terminal: std::io::stderr().is_terminal() && !dumb,
+            is_terminal: std::io::stderr().is_terminal() && !dumb,
             unicode: is_utf8_locale(),
             quiet,
-            shown: 0,
-            plain_last: Instant::now(),
+            shown_lines: 0,
+            last_plain_line_at: Instant::now(),
             heading: String::new(),
         }
     }
@@ -44,9 +44,9 @@ impl ProgressDisplay {
         if self.quiet {
             return;
         }
-        if !self.terminal {
-            if self.plain_last.elapsed() >= PLAIN_LINE_INTERVAL && progress.now.is_some() {
-                self.plain_last = Instant::now();
+        if !self.is_terminal {
+            if self.last_plain_line_at.elapsed() >= PLAIN_LINE_INTERVAL && progress.live_figures.is_some() {
+                self.last_plain_line_at = Instant::now();
                 let _ = writeln!(std::io::stderr(), "{}", progress_line(progress));
             }
             return;
@@ -61,27 +61,27 @@ impl ProgressDisplay {
         // removed.
         let text = format!("{}\x1b[?7l{}\x1b[?7h", self.clear_sequence(), lines.join("\n"));
         let _ = std::io::stderr().write_all(text.as_bytes());
-        self.shown = lines.len();
+        self.shown_lines = lines.len();
     }
 
     /// Shows one line in place of the previous progress, on a terminal only.
     pub fn show_line(&mut self, line: &str) {
-        if self.terminal && !self.quiet {
+        if self.is_terminal && !self.quiet {
             let text = format!("{}\x1b[?7l{}\x1b[?7h", self.clear_sequence(), escape_keeping_lines(line));
             let _ = std::io::stderr().write_all(text.as_bytes());
-            self.shown = 1;
+            self.shown_lines = 1;
         }
     }
 
     /// Whether lines that stay on the screen (permanent lines) appear on the same terminal as the
     /// result.
     pub fn are_lines_on_result_terminal(&self) -> bool {
-        self.terminal && !self.quiet && std::io::stdout().is_terminal()
+        self.is_terminal && !self.quiet && std::io::stdout().is_terminal()
     }
 
     /// Returns the width of the terminal in columns; `None` if lines may have any length.
     pub fn terminal_width(&self) -> Option<usize> {
-        self.terminal.then(|| plimsoll_sys::process::terminal_size().map_or(80, |size| size.0))
+        self.is_terminal.then(|| plimsoll_sys::process::terminal_size().map_or(80, |size| size.0))
     }
 
     /// Writes a line that stays on the screen (a permanent line), unless `--quiet` is set.
@@ -107,21 +107,21 @@ impl ProgressDisplay {
         let text =
             format!("{}{}\n", self.clear_sequence(), wrap_text(&escape_keeping_lines(line), self.terminal_width(), 2));
         let _ = std::io::stderr().write_all(text.as_bytes());
-        self.shown = 0;
+        self.shown_lines = 0;
     }
 
     /// Removes the progress lines from the terminal; permanent lines stay.
     pub fn clear(&mut self) {
-        if self.shown > 0 {
+        if self.shown_lines > 0 {
             let text = self.clear_sequence();
             let _ = std::io::stderr().write_all(text.as_bytes());
-            self.shown = 0;
+            self.shown_lines = 0;
         }
     }
 
     /// Returns the control sequence that removes the progress lines.
     fn clear_sequence(&self) -> String {
-        match self.shown {
+        match self.shown_lines {
             0 => String::new(),
             1 => "\r\x1b[J".into(),
             lines => format!("\r\x1b[{}A\x1b[J", lines - 1),

@@ -14,7 +14,7 @@ mod live;
 mod pictures;
 mod plan_from_args;
 mod results;
-mod run_verb_adapter;
+mod run_command_adapter;
 mod secrets;
 mod study_screen;
 mod usage_error;
@@ -30,7 +30,7 @@ use plimsoll_report::text::wrap_text;
 use plimsoll_script::Dialect;
 use plimsoll_study::message::{SecretReplacements, terminal_message};
 use plimsoll_study::{build_keeper, output, part, pauser};
-use run_verb_adapter::RunCommandAdapter;
+use run_command_adapter::RunCommandAdapter;
 use secrets::command_line_secrets;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -68,10 +68,11 @@ fn main() -> ExitCode {
 
 /// Returns the exit code of a finished command, and prints its error and remaining warnings.
 fn exit_code(result: Result<u8, Failure>) -> u8 {
-    let code = result.unwrap_or_else(|failure| match (print_failure(&failure), plimsoll_sys::signal::interrupted()) {
-        (_, true) => exit::INTERRUPTED,
-        (code, false) => code,
-    });
+    let code =
+        result.unwrap_or_else(|failure| match (print_failure(&failure), plimsoll_sys::signal::is_stop_requested()) {
+            (_, true) => exit::INTERRUPTED,
+            (code, false) => code,
+        });
     let crowded_out = plimsoll_engine::unchecked_response_count();
     if crowded_out > 0 {
         output::print_to_stderr(&format!(

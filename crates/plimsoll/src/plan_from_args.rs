@@ -108,7 +108,8 @@ pub fn plans_for_urls(
                 let method = if origin.is_grpc() { "POST".to_owned() } else { method.clone() };
                 let asked = Request { method, target: path, headers, body: body.clone() };
                 let follow = request.follow.unwrap_or(0);
-                let mut route = Route { ok_status: ok_status.clone(), timeout_ns, follow, ..Route::new(asked) };
+                let mut route =
+                    Route { ok_status: ok_status.clone(), timeout_ns, redirects_max: follow, ..Route::new(asked) };
                 if let Some(name) = script.as_ref().and_then(|script| Path::new(&script.file).file_name()) {
                     route.label = redact::redact_path(&name.to_string_lossy());
                 }
@@ -144,7 +145,7 @@ pub fn plans_for_urls(
     if !asked.iter().any(|(traffic, _)| traffic.origin.is_grpc()) {
         refuse_grpc_flags(request)?;
     }
-    let seed = generator.seed.unwrap_or_else(fresh_seed);
+    let seed = generator.seed.unwrap_or_else(process_seed);
     let (mut plans, mut user_info) = (Vec::new(), Vec::new());
     for (traffic, has_user) in asked {
         let mut carriage = connection_plan(flags, connect_to.as_ref(), &traffic.origin, request.allow_public)?;
@@ -162,7 +163,7 @@ pub fn plans_for_urls(
         let mut load = Load::new(LoadShape::Closed { users: LoadCurve::constant(1.0) });
         load.seed = seed;
         load.grace_ns = traffic.timeout_ns_max().min(load.grace_ns);
-        plans.push(Plan { traffic, load, carriage });
+        plans.push(Plan { traffic, load, connection_plan: carriage });
         user_info.push(has_user);
     }
     let path =
@@ -247,7 +248,7 @@ pub fn grpc_server_plan(args: &GrpcArgs) -> Result<(Plan, Terms<String>), Failur
         key: path("--key", &flags.key)?,
         ..Terms::default()
     };
-    Ok((Plan { traffic: Traffic::with_one_route(origin, route), load, carriage }, terms))
+    Ok((Plan { traffic: Traffic::with_one_route(origin, route), load, connection_plan: carriage }, terms))
 }
 
 /// Returns the plan of a single URL, and its terms (all settings that are not in the plan).
@@ -278,13 +279,13 @@ fn script_terms(file: &str, words: &[String]) -> Result<ScriptTerms<String>, Fai
 }
 
 /// Sets the protocol to HTTP/1.1, because scripts write requests in HTTP/1.1.
-fn set_http1(carriage: &mut ConnectionPlan) -> Result<(), Failure> {
-    if carriage.http == HttpChoice::H2 {
+fn set_http1(connection: &mut ConnectionPlan) -> Result<(), Failure> {
+    if connection.http == HttpChoice::H2 {
         return Err(Failure::usage("--http 2 and --lua: scripts write HTTP/1.1; leave one out"));
     }
-    carriage.http = HttpChoice::H1;
-    if let Some(tls) = &mut carriage.tls {
-        tls.alpn = carriage.http.alpn();
+    connection.http = HttpChoice::H1;
+    if let Some(tls) = &mut connection.tls {
+        tls.alpn = connection.http.alpn();
     }
     Ok(())
 }
@@ -347,13 +348,6 @@ pub fn verdict_when_inconclusive(args: &InconclusiveArgs) -> Option<OnInconclusi
     args.on_inconclusive.as_deref().map(|word| if word == "pass" { OnInconclusive::Pass } else { OnInconclusive::Fail })
 }
 
-/// Converts the flags about output to settings; `file` is the path of the run file.
-pub fn output_terms(args: &OutputArgs, file: Option<&Path>) -> Result<OutputTerms<String>, Failure> {
-    let file = file.map(|file| path_text("--output", file)).transpose()?;
-    let OutputArgs { json, json_lines, verbose, quiet } = *args;
-    Ok(OutputTerms { json, json_lines, verbose, quiet, file, files: None, store: None, tags: Vec::new() })
-}
-
 /// Converts the flags about output to settings, including the store and the tags of the run.
 pub fn stored_output_terms(
     args: &OutputArgs,
@@ -362,7 +356,7 @@ pub fn stored_output_terms(
 ) -> Result<OutputTerms<String>, Failure> {
     let tags = store.tags.iter().map(|text| parse_tag(text)).collect::<Result<_, _>>()?;
     let folder = store.store.as_deref().map(|folder| path_text("--store", folder)).transpose()?;
-    Ok(OutputTerms { store: folder, tags, ..output_terms(args, file)? })
+    Ok(OutputTerms { store: folder, tags, ..args.to_terms(file)? })
 }
 
 /// Returns an error if connection flags contradict each other.
@@ -455,7 +449,7 @@ fn connection_plan(
 
 /// Returns a random seed, the same for the whole process. The seed is shown, so that the run can be
 /// repeated.
-pub fn fresh_seed() -> u64 {
+pub fn process_seed() -> u64 {
     static PROCESS_SEED: OnceLock<u64> = OnceLock::new();
     *PROCESS_SEED.get_or_init(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

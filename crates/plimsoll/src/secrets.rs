@@ -22,8 +22,8 @@ pub fn argument_class(command: &str, arg: &Arg) -> Option<ValueClass> {
     // be an input, an output or a script. The command and the flag therefore determine the class.
     match (command, arg.get_id().as_str()) {
         (_, "lua") => Some(ValueClass::Program),
-        ("sweep" | "serve", "name") | (_, "output" | "dir" | "store" | "spool") => Some(ValueClass::Place),
-        ("diff", "a" | "b") | ("gate", "run") => Some(ValueClass::Path),
+        ("sweep" | "serve", "name") | (_, "output" | "dir" | "store" | "spool") => Some(ValueClass::OutputPath),
+        ("diff", "a" | "b") | ("gate", "run") => Some(ValueClass::InputPath),
         ("profile", "diff") => Some(ValueClass::Url),
         _ => ValueClass::from_value_name(arg.get_value_names()?.first()?.as_str()),
     }

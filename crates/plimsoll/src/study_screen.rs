@@ -8,7 +8,7 @@ use plimsoll_analysis::live_meter::LiveMeter;
 use plimsoll_analysis::study::{Study, StudyFailure, TrialPlan};
 use plimsoll_engine::{Phase, Tick};
 use plimsoll_model::{Intervention, LoadPurpose, Trial};
-use plimsoll_report::study_status::{StudyStatus, outcome_row, profile_announcement, study_status};
+use plimsoll_report::study_status::{StudyStatus, live_log_entry, profile_announcement, study_status};
 use plimsoll_report::{Progress, abort_reason_text};
 use plimsoll_study::study_loop::{Output, StudyDisplay, StudyState};
 
@@ -21,10 +21,10 @@ pub struct StudyScreen {
     /// The description of the current load.
     status: StudyStatus,
     /// The time in seconds from the start of the experiment to the start of the current load.
-    began_s: f64,
+    load_start_s: f64,
     /// Whether the study consists of the current load alone, so that the display shows the phases
     /// of the load.
-    alone: bool,
+    is_single_load: bool,
 }
 
 /// Describes the phase of a load, such as warming up.
@@ -41,14 +41,14 @@ impl StudyScreen {
     /// Creates a display that shows nothing yet.
     pub fn new(live: ProgressDisplay) -> StudyScreen {
         let (meter, standing, status) = (LiveMeter::default(), String::new(), StudyStatus::default());
-        StudyScreen { live, meter, intermediate_result: standing, status, began_s: 0.0, alone: false }
+        StudyScreen { live, meter, intermediate_result: standing, status, load_start_s: 0.0, is_single_load: false }
     }
 }
 
 impl Output for StudyScreen {
     fn load_begins(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState) {
         let is_profile = trial.tag.purpose == LoadPurpose::Profile;
-        self.status = study_status(study, trial, state.asked, &state.history, &self.intermediate_result);
+        self.status = study_status(study, trial, state.spec, &state.history, &self.intermediate_result);
         // The prediction of an experiment is printed before the experiment's load, also if the
         // output is no terminal.
         if let (false, Study::Explain(_), Some(intervention)) = (is_profile, study, Intervention::from_tag(&trial.tag))
@@ -60,9 +60,9 @@ impl Output for StudyScreen {
                 self.status.why
             ));
         }
-        self.alone = matches!(study, Study::Run(..)) && !is_profile;
-        self.began_s = if self.alone || is_profile { 0.0 } else { state.history.elapsed_ns as f64 / 1e9 };
-        self.meter.next_load();
+        self.is_single_load = matches!(study, Study::Run(..)) && !is_profile;
+        self.load_start_s = if self.is_single_load || is_profile { 0.0 } else { state.history.elapsed_ns as f64 / 1e9 };
+        self.meter.start_load();
     }
 
     fn tick(&mut self, tick: &Tick, server_cores: Option<f64>) {
@@ -71,13 +71,13 @@ impl Output for StudyScreen {
         }
         let StudyStatus { activity: doing, why, total_s } = self.status.clone();
         self.live.show_progress(&Progress {
-            activity: if self.alone { phase_text(tick.phase, &doing) } else { doing },
+            activity: if self.is_single_load { phase_text(tick.phase, &doing) } else { doing },
             why,
-            elapsed_s: self.began_s + tick.end_ns as f64 / 1e9,
+            elapsed_s: self.load_start_s + tick.end_ns as f64 / 1e9,
             total_s,
             rates_rps: self.meter.throughput_intervals_rps().to_vec(),
-            now: self.meter.last_second_figures(),
-            bad: self.meter.failed_or_unsent(),
+            live_figures: self.meter.last_second_figures(),
+            failed_or_unsent: self.meter.failed_or_unsent(),
             server_cores,
         });
     }
@@ -89,23 +89,23 @@ impl Output for StudyScreen {
 
 impl StudyDisplay for StudyScreen {
     fn profile_planned(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState) {
-        if let Some(line) = profile_announcement(study, trial, state.asked, &state.history) {
+        if let Some(line) = profile_announcement(study, trial, state.spec, &state.history) {
             self.live.print_line_unless_quiet(&line);
         }
     }
 
     fn show_outcome(&mut self, study: &Study, state: &StudyState) {
-        let outcome = outcome_row(study, &state.history, self.live.terminal_width());
+        let outcome = live_log_entry(study, &state.history, self.live.terminal_width());
         if let Some((heading, row)) = outcome.row {
             self.live.print_table_row(&heading, &row);
         }
-        if let Some(standing) = outcome.intermediate_result {
+        if let Some(standing) = outcome.interim_result {
             self.intermediate_result = standing;
         }
     }
 
-    fn study_failure_text(&self, broken: &StudyFailure) -> String {
-        abort_reason_text(broken)
+    fn study_failure_text(&self, failure: &StudyFailure) -> String {
+        abort_reason_text(failure)
     }
 
     fn print_unless_quiet(&mut self, line: &str) {

@@ -20,8 +20,8 @@ use corpus::{
     CorpusCase, CorpusDiagnosis, corpus_folder, expected_text, fit_likelihoods, leave_one_set_out, read_corpus_cases,
     verdict_counts, verdict_table,
 };
-use plimsoll_analysis::explain::{Answers, Cause, Posterior};
-use plimsoll_analysis::finding::recorded_contrast_and_experiments;
+use plimsoll_analysis::explain::{Cause, FeatureAnswers, Posterior};
+use plimsoll_analysis::finding::recorded_facts_and_outcomes;
 use plimsoll_model::codec;
 
 /// The temperatures (factors of the summed log likelihoods) that `corpus fit` tries. Temperatures
@@ -58,7 +58,7 @@ fn main() {
 fn record(run: &str, name: &str, set: &str, truth: &str, disturbed: bool) -> Result<(), String> {
     let bytes = std::fs::read(run).map_err(|error| format!("{run}: {error}"))?;
     let decoded = codec::decode(&bytes).map_err(|error| format!("{run}: {error}"))?;
-    let found = recorded_contrast_and_experiments(&decoded.experiment).map_err(|error| format!("{run}: {error}"))?;
+    let found = recorded_facts_and_outcomes(&decoded.experiment).map_err(|error| format!("{run}: {error}"))?;
     let (case, changes) = found.ok_or_else(|| format!("{run}: no explanation was recorded"))?;
     let truth = truth.split(',').map(str::to_owned).collect();
     let case = CorpusCase { name: name.to_owned(), set: set.to_owned(), truth, disturbed, case, changes };
@@ -95,7 +95,7 @@ fn fit_all() -> Result<(), String> {
     let (_, temperature) = losses.iter().copied().min_by(|a, b| a.0.total_cmp(&b.0)).expect("temperatures");
     println!("loss by temperature: {losses:.3?}");
     let of = |named_from: f64| {
-        let said = answered_causes(&leave_one_set_out(&cases, temperature, named_from));
+        let said = named_causes(&leave_one_set_out(&cases, temperature, named_from));
         (named_from, verdict_counts(&cases, &said))
     };
     let by: Vec<(f64, [usize; 3])> = NAMING_THRESHOLDS.into_iter().map(of).collect();
@@ -110,7 +110,7 @@ fn fit_all() -> Result<(), String> {
     std::fs::write(&path, fitted.to_tsv()).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-fn answered_causes(said: &[CorpusDiagnosis]) -> Vec<Cause> {
+fn named_causes(said: &[CorpusDiagnosis]) -> Vec<Cause> {
     said.iter().map(|said| said.cause).collect()
 }
 
@@ -125,8 +125,8 @@ fn write_expected_causes() -> Result<(), String> {
 fn print_cross_validation_score() {
     let cases = read_corpus_cases();
     let fitted = plimsoll_analysis::explain::likelihoods::Likelihoods::corpus_likelihoods();
-    let said = leave_one_set_out(&cases, fitted.temperature, fitted.named_from);
-    println!("{}", verdict_table(&cases, &answered_causes(&said)));
+    let said = leave_one_set_out(&cases, fitted.temperature, fitted.naming_probability_min);
+    println!("{}", verdict_table(&cases, &named_causes(&said)));
     for (case, said) in cases.iter().zip(&said).filter(|(case, said)| case.verdict(said.most_probable) as usize != 0) {
         let (truth, other) = (&case.truth, said.most_probable);
         println!("{}: {truth:?} has {:.2}, {other} {:.2}", case.name, said.right_causes_probability, said.probability);
@@ -152,10 +152,10 @@ fn print_case_diagnosis(name: &str) -> Result<(), String> {
     let case = cases.iter().find(|it| it.name == name).ok_or_else(|| format!("no case is called {name}"))?;
     let others: Vec<&CorpusCase> = cases.iter().filter(|it| it.set != case.set).collect();
     let fitted = plimsoll_analysis::explain::likelihoods::Likelihoods::corpus_likelihoods();
-    let weights = fit_likelihoods(&others, fitted.temperature, fitted.named_from).evidence_weights();
-    let posterior = Posterior::compute(&weights, &Answers::from_facts(&case.case), &case.changes.effects());
+    let weights = fit_likelihoods(&others, fitted.temperature, fitted.naming_probability_min).evidence_weights();
+    let posterior = Posterior::compute(&weights, &FeatureAnswers::from_facts(&case.case), &case.changes.effects());
     println!("truth {:?}, said {}", case.truth, case.named_cause());
-    for (feature, value) in Answers::from_facts(&case.case).observed_answers().filter(|(_, value)| *value > 0) {
+    for (feature, value) in FeatureAnswers::from_facts(&case.case).observed_answers().filter(|(_, value)| *value > 0) {
         println!("  {}: {}", feature.card().word, feature.card().values[value].word);
     }
     println!("effects {:?}, served {:?}", case.changes.effects(), case.case.requests_in_service());
@@ -163,7 +163,7 @@ fn print_case_diagnosis(name: &str) -> Result<(), String> {
         println!("{} {:.3}", it.form.word, it.probability);
         for term in it.terms.iter().take(6) {
             let card = term.feature.card();
-            println!("    {:+.2} {} {}", term.log_ratio, card.word, card.values[term.value].word);
+            println!("    {:+.2} {} {}", term.log_ratio, card.word, card.values[term.answer_index].word);
         }
     }
     println!("unknown {:.3}", posterior.unknown);

@@ -96,7 +96,7 @@ fn main() {
                 let noise = Noise { disturbed, jitter: 0.0, stalls_per_s: 0.0 };
                 let model = ServerModel { name, kind, capacity, noise, client_rps: f64::INFINITY };
                 if let Some(seed) = args.get(5).and_then(|a| a.parse().ok()) {
-                    let model = model.seeded(seed);
+                    let model = model.with_seeded_capacity(seed);
                     let findings = simulator::simulate_search(model, seed, budget_s * SECOND, None);
                     let truth = truths::queueing_load_line_rps(kind, model.capacity);
                     println!("truth {truth}\n{}", simulator::format_search(&findings, truth.max(1e-9)));

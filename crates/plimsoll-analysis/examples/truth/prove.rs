@@ -17,8 +17,8 @@
 
 use plimsoll_analysis::Interference;
 use plimsoll_analysis::prove::{
-    ArmLoadFigures, BlockRatio, ComparisonBlock, ComparisonEnd, ComparisonResult, Criterion, LoadResponseTimes,
-    ProveVerdict, Rules, compute_comparison_result, shuffled_arm_order, stop_reason,
+    ArmLoadFigures, BlockRatio, ComparisonBlock, ComparisonEnd, ComparisonResult, ComparisonRules, Criterion,
+    LoadResponseTimes, ProveVerdict, compute_comparison_result, shuffled_arm_order, stop_reason,
 };
 use plimsoll_model::CountsByKey;
 use plimsoll_model::histogram::bucket_index;
@@ -49,26 +49,34 @@ pub struct Machine {
     /// is correlated with the drift of the previous load.
     pub drift: f64,
     /// Correlation between the drift of a load and the drift of the previous load, 0..=1.
-    pub memory: f64,
+    pub drift_correlation: f64,
     /// Share of the loads with a disturbance that probes do not notice. A disturbed load reaches 60
     /// to 95 % of the throughput.
     pub disturbed: f64,
     /// Share of the loads during which other processes use exactly half of the machine's cores, as
     /// the probes report. Such a load reaches 40 to 95 % of the throughput.
-    pub others: f64,
+    pub interference_share: f64,
     /// Scale of the heavy-tailed noise, a Student distribution with 2 degrees of freedom. The
     /// heavy-tailed noise makes a few loads much faster or slower than all other loads. The value 0
     /// switches the heavy-tailed noise off.
-    pub heavy: f64,
+    pub heavy_tail_scale: f64,
     /// Fall of the goodput of both builds over one minute, as a share.
     pub falling: f64,
 }
 
-pub const QUIET: Machine =
-    Machine { white: 0.005, drift: 0.0, memory: 0.0, disturbed: 0.0, others: 0.0, heavy: 0.0, falling: 0.0 };
-pub const BENCHMARK_MACHINE: Machine = Machine { white: 0.026, drift: 0.1, memory: 0.99, disturbed: 0.055, ..QUIET };
+pub const QUIET: Machine = Machine {
+    white: 0.005,
+    drift: 0.0,
+    drift_correlation: 0.0,
+    disturbed: 0.0,
+    interference_share: 0.0,
+    heavy_tail_scale: 0.0,
+    falling: 0.0,
+};
+pub const BENCHMARK_MACHINE: Machine =
+    Machine { white: 0.026, drift: 0.1, drift_correlation: 0.99, disturbed: 0.055, ..QUIET };
 /// A machine on which other programs run, such as a laptop in use.
-pub const BUSY: Machine = Machine { white: 0.05, others: 0.5, ..BENCHMARK_MACHINE };
+pub const BUSY: Machine = Machine { white: 0.05, interference_share: 0.5, ..BENCHMARK_MACHINE };
 
 /// The hidden defect of build B. Build A has no defect, except in `FailsFast`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -107,20 +115,20 @@ pub struct SimulatedComparison {
     pub machine: Machine,
     /// B's goodput divided by A's goodput, without the hidden defect.
     pub ratio: f64,
-    pub hidden: HiddenDefect,
+    pub hidden_defect: HiddenDefect,
     /// Standard deviation of the speed between starts of a build, as a natural logarithm. If builds
     /// are not restarted for each load, each of the two builds starts once.
-    pub offset: f64,
-    pub fresh: bool,
+    pub start_deviation: f64,
+    pub restarts_builds: bool,
     pub primary: Criterion,
 }
 
 pub const EQUAL_BUILDS: SimulatedComparison = SimulatedComparison {
     machine: BENCHMARK_MACHINE,
     ratio: 1.0,
-    hidden: HiddenDefect::Nothing,
-    offset: 0.0,
-    fresh: true,
+    hidden_defect: HiddenDefect::Nothing,
+    start_deviation: 0.0,
+    restarts_builds: true,
     primary: Criterion::Goodput,
 };
 
@@ -167,7 +175,7 @@ impl SimulatedComparison {
         let mut ended = SimulatedRequest { took_s: 0.0, succeeded: true, status: 200, bytes: 320.0 };
         let refused = SimulatedRequest { took_s: 0.001, succeeded: false, status: 503, bytes: 90.0 };
         let chance = rng.next_f64();
-        match self.hidden {
+        match self.hidden_defect {
             HiddenDefect::Nothing => {}
             HiddenDefect::FailsFast(share) if chance < share => match b {
                 true => return refused,
@@ -249,12 +257,20 @@ impl SimulatedComparison {
 
     /// Simulates `count` blocks in order of time.
     pub fn blocks(&self, seed: u64, count: usize) -> Vec<ComparisonBlock> {
-        let Machine { white, drift: deep, memory, disturbed, others, heavy, falling } = self.machine;
+        let Machine {
+            white,
+            drift: deep,
+            drift_correlation: memory,
+            disturbed,
+            interference_share: others,
+            heavy_tail_scale: heavy,
+            falling,
+        } = self.machine;
         let mut rng = Rng::for_stream(seed, 0x51D);
         let mut drift = standard_normal_sample(&mut rng) * deep;
         let step = deep * (1.0 - memory * memory).sqrt();
         // If builds are not restarted for each load, each of the two processes keeps its speed.
-        let of_process = [0, 1].map(|_| standard_normal_sample(&mut rng) * self.offset);
+        let of_process = [0, 1].map(|_| standard_normal_sample(&mut rng) * self.start_deviation);
         let mut start_s = 0.0;
         let mut one = |arm: u8, rng: &mut Rng| {
             drift = drift * memory + standard_normal_sample(rng) * step;
@@ -277,13 +293,13 @@ impl SimulatedComparison {
                 let (a, b) = (standard_normal_sample(rng), standard_normal_sample(rng));
                 ln += (heavy * standard_normal_sample(rng) / ((a * a + b * b) / 2.0).sqrt()).clamp(-3.0, 3.0);
             }
-            ln += match self.fresh {
-                true => standard_normal_sample(rng) * self.offset,
+            ln += match self.restarts_builds {
+                true => standard_normal_sample(rng) * self.start_deviation,
                 false => of_process[usize::from(arm)],
             };
             if arm == 1 {
                 ln += self.ratio.ln();
-                if let HiddenDefect::Bimodal(share, times) = self.hidden
+                if let HiddenDefect::Bimodal(share, times) = self.hidden_defect
                     && rng.next_f64() < share
                 {
                     ln -= times.ln();
@@ -298,17 +314,17 @@ impl SimulatedComparison {
             let mut readings: Vec<(u8, ArmLoadFigures)> =
                 order.into_iter().map(|arm| (arm, one(arm, &mut rng))).collect();
             readings.sort_by_key(|(arm, _)| *arm);
-            ComparisonBlock { readings: readings.into_iter().map(|(_, reading)| reading).collect() }
+            ComparisonBlock { arm_loads: readings.into_iter().map(|(_, reading)| reading).collect() }
         };
         (0..count).map(&mut block).collect()
     }
 
-    pub fn rules(&self, blocks_max: usize) -> Rules {
-        Rules {
+    pub fn rules(&self, blocks_max: usize) -> ComparisonRules {
+        ComparisonRules {
             primary: self.primary,
             margin: 0.02,
             blocks_max: Some(blocks_max),
-            fresh: self.fresh,
+            restarts_builds: self.restarts_builds,
             answers_may_differ: false,
         }
     }
@@ -383,9 +399,9 @@ pub fn machines() -> Vec<(&'static str, Machine)> {
         ("quiet", QUIET),
         ("independent", Machine { white: 0.05, ..QUIET }),
         ("this machine", BENCHMARK_MACHINE),
-        ("wild drift", Machine { drift: 0.2, memory: 0.8, ..BENCHMARK_MACHINE }),
+        ("wild drift", Machine { drift: 0.2, drift_correlation: 0.8, ..BENCHMARK_MACHINE }),
         ("falling by 20 %", Machine { falling: 0.2, ..BENCHMARK_MACHINE }),
-        ("heavy tails", Machine { heavy: 0.05, ..QUIET }),
+        ("heavy tails", Machine { heavy_tail_scale: 0.05, ..QUIET }),
         ("half used by others", BUSY),
     ]
 }
@@ -431,10 +447,10 @@ pub fn write_truth_tables(count: u64, text: &mut impl Write) {
             );
         };
         row("", &of(&world));
-        row("starts differ by 1 %", &of(&SimulatedComparison { offset: 0.01, ..world }));
-        row("starts differ by 2 %", &of(&SimulatedComparison { offset: 0.02, ..world }));
+        row("starts differ by 1 %", &of(&SimulatedComparison { start_deviation: 0.01, ..world }));
+        row("starts differ by 2 %", &of(&SimulatedComparison { start_deviation: 0.02, ..world }));
         row("by p99", &of(&SimulatedComparison { primary: Criterion::P99, ..world }));
-        row("two processes, 1 %", &of(&SimulatedComparison { offset: 0.01, fresh: false, ..world }));
+        row("two processes, 1 %", &of(&SimulatedComparison { start_deviation: 0.01, restarts_builds: false, ..world }));
     }
     let _ = writeln!(text, "\nPlanted ratios: intervals of 95 % that hold them, mean error, half width\n");
     for (name, machine) in machines() {
@@ -461,7 +477,8 @@ pub fn write_truth_tables(count: u64, text: &mut impl Write) {
         for hidden in builds {
             for primary in [Criterion::Goodput, Criterion::P99] {
                 let fresh = !matches!(hidden, HiddenDefect::Leaks(_));
-                let world = SimulatedComparison { hidden, fresh, primary, ..EQUAL_BUILDS };
+                let world =
+                    SimulatedComparison { hidden_defect: hidden, restarts_builds: fresh, primary, ..EQUAL_BUILDS };
                 let outcomes = world.outcomes(0..count, BLOCKS);
                 let _ = writeln!(
                     text,

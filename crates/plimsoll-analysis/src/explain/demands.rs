@@ -17,7 +17,7 @@ pub enum UsedResource {
     /// All cores of the machine, used by the server, plimsoll and other processes.
     Cores,
     /// The cores that the server may use, if it may not use all cores of the machine.
-    Allowed,
+    AllowedCores,
     /// The CPU quota of the server's control group.
     Quota,
     /// One core of a dependency that has a single process.
@@ -33,7 +33,7 @@ impl UsedResource {
     const ALL: [UsedResource; 6] = [
         UsedResource::Thread,
         UsedResource::Cores,
-        UsedResource::Allowed,
+        UsedResource::AllowedCores,
         UsedResource::Quota,
         UsedResource::Downstream,
         UsedResource::Client,
@@ -44,7 +44,7 @@ impl UsedResource {
         match self {
             UsedResource::Thread => "thread",
             UsedResource::Cores => "cores",
-            UsedResource::Allowed => "allowed_cores",
+            UsedResource::AllowedCores => "allowed_cores",
             UsedResource::Quota => "quota",
             UsedResource::Downstream => "downstream",
             UsedResource::Client => "client",
@@ -57,7 +57,7 @@ impl UsedResource {
         match self {
             UsedResource::Thread => "the server's busiest thread",
             UsedResource::Cores => "the machine's cores",
-            UsedResource::Allowed => "the cores that the server may use",
+            UsedResource::AllowedCores => "the cores that the server may use",
             UsedResource::Quota => "the CPU quota",
             UsedResource::Downstream => "a core of a downstream dependency",
             UsedResource::Client => "plimsoll's busiest worker",
@@ -68,34 +68,33 @@ impl UsedResource {
     /// Returns the busy part of the resource during a load, and the resource's capacity, both as
     /// numbers of cores (or of threads). Returns `None` if the busy part or the capacity was not
     /// observed.
-    fn busy_and_capacity(self, sight: &LoadSignals) -> Option<(f64, f64)> {
+    fn busy_and_capacity(self, signals: &LoadSignals) -> Option<(f64, f64)> {
         match self {
-            UsedResource::Thread => Some((sight.get(Signal::FullestThread)?, 1.0)),
+            UsedResource::Thread => Some((signals.get(Signal::FullestThread)?, 1.0)),
             UsedResource::Cores => {
-                let cores = sight.get(Signal::Cores)?;
-                sight.get(Signal::ServerCores)?;
-                Some(((cores - sight.get(Signal::Idle)?).max(0.0), cores))
+                let cores = signals.get(Signal::Cores)?;
+                signals.get(Signal::ServerCores)?;
+                Some(((cores - signals.get(Signal::Idle)?).max(0.0), cores))
             }
-            UsedResource::Allowed => {
-                let allowed = sight.get(Signal::CoresAllowed)?;
-                (allowed < sight.get(Signal::Cores)?).then_some((busy_allowed_cores(sight)?, allowed))
+            UsedResource::AllowedCores => {
+                let allowed = signals.get(Signal::CoresAllowed)?;
+                (allowed < signals.get(Signal::Cores)?).then_some((busy_allowed_cores(signals)?, allowed))
             }
-            UsedResource::Quota => Some((sight.get(Signal::ServerCores)?, sight.get(Signal::Quota)?)),
+            UsedResource::Quota => Some((signals.get(Signal::ServerCores)?, signals.get(Signal::Quota)?)),
             // If the dependency has several processes, the division of its CPU time between the
             // processes is not known.
-            UsedResource::Downstream => {
-                (sight.get(Signal::DownstreamProcesses)? <= 1.0).then_some((sight.get(Signal::DownstreamCores)?, 1.0))
-            }
-            UsedResource::Client => Some((sight.get(Signal::Generator)?, 1.0)),
-            UsedResource::Interpreter => Some((sight.get(Signal::ServerCores)?, sight.get(Signal::Processes)?)),
+            UsedResource::Downstream => (signals.get(Signal::DownstreamProcesses)? <= 1.0)
+                .then_some((signals.get(Signal::DownstreamCores)?, 1.0)),
+            UsedResource::Client => Some((signals.get(Signal::Generator)?, 1.0)),
+            UsedResource::Interpreter => Some((signals.get(Signal::ServerCores)?, signals.get(Signal::Processes)?)),
         }
     }
 }
 
 /// Returns how many of the cores that the server may use are busy. Only work of the server, and of
 /// dependencies that are bound to the same cores, counts.
-pub(super) fn busy_allowed_cores(sight: &LoadSignals) -> Option<f64> {
-    Some(sight.get(Signal::ServerCores)? + sight.get(Signal::DownstreamOnItsCores).unwrap_or(0.0))
+pub(super) fn busy_allowed_cores(signals: &LoadSignals) -> Option<f64> {
+    Some(signals.get(Signal::ServerCores)? + signals.get(Signal::DownstreamOnItsCores).unwrap_or(0.0))
 }
 
 /// The demand of a request on a resource, and the rate that saturates the resource.
@@ -110,7 +109,7 @@ pub struct ServiceDemand {
     /// The range of `ceiling_rps`, 1/s, over estimates from single loads, with a margin of 10 %.
     pub range_rps: (f64, f64),
     /// The maximum share of the resource that was busy in any load, 0..=1.
-    pub used_share: f64,
+    pub utilisation_max: f64,
 }
 
 /// The minimum busy share of a resource: below this share, its demand cannot be measured.
@@ -118,9 +117,9 @@ const BUSY_SHARE_MIN: f64 = 0.002;
 
 /// Computes the demands from the signals of several loads. The resource that saturates at the
 /// lowest rate comes first.
-pub fn demands(sights: &[&LoadSignals]) -> Vec<ServiceDemand> {
+pub fn estimate_demands(loads: &[&LoadSignals]) -> Vec<ServiceDemand> {
     let mut found: Vec<ServiceDemand> =
-        UsedResource::ALL.into_iter().filter_map(|resource| estimate_demand(resource, sights)).collect();
+        UsedResource::ALL.into_iter().filter_map(|resource| estimate_demand(resource, loads)).collect();
     found.sort_by(|a, b| a.ceiling_rps.total_cmp(&b.ceiling_rps));
     found
 }
@@ -128,12 +127,12 @@ pub fn demands(sights: &[&LoadSignals]) -> Vec<ServiceDemand> {
 /// Computes the demand on the interpreter for a server whose threads share one interpreter in each
 /// process. Native code and system calls run without the interpreter, so the server may sustain
 /// more than the rate that saturates the interpreter.
-pub(super) fn interpreter_demand(sights: &[&LoadSignals]) -> Option<ServiceDemand> {
-    estimate_demand(UsedResource::Interpreter, sights)
+pub(super) fn interpreter_demand(loads: &[&LoadSignals]) -> Option<ServiceDemand> {
+    estimate_demand(UsedResource::Interpreter, loads)
 }
 
-fn estimate_demand(resource: UsedResource, sights: &[&LoadSignals]) -> Option<ServiceDemand> {
-    let points: Vec<(f64, f64, f64)> = sights
+fn estimate_demand(resource: UsedResource, loads: &[&LoadSignals]) -> Option<ServiceDemand> {
+    let points: Vec<(f64, f64, f64)> = loads
         .iter()
         .filter_map(|sight| {
             let (busy, capacity) = resource.busy_and_capacity(sight)?;
@@ -143,7 +142,7 @@ fn estimate_demand(resource: UsedResource, sights: &[&LoadSignals]) -> Option<Se
         .collect();
     let capacity = points.last()?.2;
     let used_share = points.iter().map(|(_, busy, capacity)| busy / capacity).fold(0.0, f64::max);
-    let (slope, intercept) = fit_line(&points)?;
+    let (slope, intercept) = fit_slope_and_intercept(&points)?;
     // A hardly busy resource gives no estimate of the rate that saturates it.
     if slope <= 0.0 || used_share < BUSY_SHARE_MIN {
         return None;
@@ -156,19 +155,19 @@ fn estimate_demand(resource: UsedResource, sights: &[&LoadSignals]) -> Option<Se
     let ceilings = alone.map(|(rate, busy, capacity)| capacity * rate / busy).chain([ceiling_rps]);
     let (least, most) = ceilings.fold((f64::INFINITY, 0.0_f64), |range, it| (range.0.min(it), range.1.max(it)));
     let range_rps = (least * (1.0 - SMALL_SHARE_MAX), most * (1.0 + SMALL_SHARE_MAX));
-    Some(ServiceDemand { resource, per_request_s: slope, ceiling_rps, range_rps, used_share })
+    Some(ServiceDemand { resource, per_request_s: slope, ceiling_rps, range_rps, utilisation_max: used_share })
 }
 
 /// Returns the responses a second with any status, because the server worked for all of them.
-pub fn responses_per_second(sight: &LoadSignals) -> Option<f64> {
-    let refused: u64 = sight.refusals.iter().map(|(_, times)| times).sum();
-    Some(sight.get(Signal::Goodput)? + refused as f64 / sight.seconds.max(1e-9))
+pub fn responses_per_second(signals: &LoadSignals) -> Option<f64> {
+    let refused: u64 = signals.refusals.iter().map(|(_, times)| times).sum();
+    Some(signals.get(Signal::Goodput)? + refused as f64 / signals.seconds.max(1e-9))
 }
 
 /// Fits a straight line to the points (rate, busy time) by least squares, and returns (slope,
 /// intercept). The straight line goes through the origin if the rates hardly differ, or if the
 /// intercept would be negative.
-fn fit_line(points: &[(f64, f64, f64)]) -> Option<(f64, f64)> {
+fn fit_slope_and_intercept(points: &[(f64, f64, f64)]) -> Option<(f64, f64)> {
     let n = points.len() as f64;
     let most = points.iter().map(|p| p.0).fold(0.0, f64::max);
     let least = points.iter().map(|p| p.0).fold(f64::INFINITY, f64::min);
@@ -209,21 +208,21 @@ mod tests {
         // cores.
         let of = |rate: f64| load_signals(rate, rate * 100e-6, 4.0 - 0.2 - rate * 150e-6);
         let loads = [of(1_000.0), of(5_000.0), of(9_500.0)];
-        let found = demands(&loads.iter().collect::<Vec<_>>());
+        let found = estimate_demands(&loads.iter().collect::<Vec<_>>());
         let close = |got: f64, want: f64| assert!((got / want - 1.0).abs() < 1e-9, "{got} is not {want}");
         assert_eq!(found.iter().map(|d| d.resource).collect::<Vec<_>>(), [UsedResource::Thread, UsedResource::Cores]);
         close(found[0].per_request_s, 100e-6);
         close(found[0].ceiling_rps, 10_000.0);
-        close(found[0].used_share, 0.95);
+        close(found[0].utilisation_max, 0.95);
         close(found[1].ceiling_rps, 3.8 / 150e-6);
     }
 
     #[test]
     fn equal_loads_have_no_separate_slope() {
         let loads = [load_signals(9_000.0, 0.9, 3.0), load_signals(9_100.0, 0.95, 3.0)];
-        let found = demands(&loads.iter().collect::<Vec<_>>());
+        let found = estimate_demands(&loads.iter().collect::<Vec<_>>());
         assert!((found[0].ceiling_rps / 9_783.0 - 1.0).abs() < 0.01, "{found:?}");
-        assert_eq!(demands(&[]), []);
-        assert_eq!(demands(&[&LoadSignals::default()]), []);
+        assert_eq!(estimate_demands(&[]), []);
+        assert_eq!(estimate_demands(&[&LoadSignals::default()]), []);
     }
 }

@@ -7,22 +7,23 @@
 
 use super::demands::UsedResource;
 use super::queues::{
-    allowed_cores_are_saturated, arrives_slowly_from_dependency, calls_pile_up, connections_queue_at_dependency,
-    connects_late, dependency_bytes_are_in_transit, dependency_full, files_used_up, gc_runs_on_idle_cores,
-    has_fixed_peer_connections, has_polling_threads, has_shared_interpreter, is_limited_by_own_connections,
-    more_threads_wait_for_locks, other_receivers_read_late, others_take_needed_cores, plimsoll_was_the_limit,
-    ports_used_up, server_reads_dependency_late, signal_has_risen, slow_at_low_load, statements_wait_for_locks,
-    sustained_rate_gain, threads_run_one_at_a_time, threads_wait_for_pipe_reader, was_slower_at_search_start,
-    window_full, workers_equal_served_requests,
+    allowed_cores_are_saturated, are_local_ports_exhausted, breaks_slo_without_busy_thread, calls_pile_up,
+    connections_queue_at_dependency, dependency_bytes_are_in_transit, dependency_responses_arrive_slowly,
+    gc_runs_on_idle_cores, has_fixed_dependency_connections, has_polling_threads, has_shared_interpreter,
+    is_client_window_full, is_dependency_saturated, is_file_limit_reached, is_limited_by_plimsoll_connections,
+    more_threads_wait_for_locks, new_connections_wait_or_fail, other_processes_take_needed_cores,
+    other_receivers_read_late, plimsoll_was_the_limit, server_reads_dependency_late, signal_rises_and_reaches,
+    statements_wait_for_locks, sustained_rate_gain, threads_run_one_at_a_time, threads_wait_for_pipe_reader,
+    was_slower_at_search_start, workers_equal_served_requests,
 };
 use super::server_facts::ServerFacts;
 use super::signals::Signal;
 use super::thresholds::{
-    AGREEMENT_SHARE, BUSY_RESOURCE_IN_SERVICE_MIN, COLLECTOR_CORES_MIN, CONSIDERABLE_SHARE_MIN, COUNT_ABOVE_CHANCE_MIN,
-    EXHAUSTED_SHARE_MIN, FASTER_THAN_SEARCH_FACTOR, MANY_FAILURES_SHARE, MOST_SHARE_MIN, NOTICEABLE_SHARE_MIN,
-    PAGE_READ_RATE_MIN, PERIODIC_DISPERSION_MAX, QUEUE_GROWTH_FACTOR, RECEIVE_WINDOW_BYTES, RETRANSMIT_SHARE_MIN,
-    RISEN_FACTOR_MIN, SEVERAL_IN_SERVICE_MIN, SINGLE_REQUEST_IN_SERVICE, SMALL_SHARE_MAX, STORAGE_WAIT_SHARE_MIN,
-    THROTTLED_PERIODS_SHARE_MIN, TWOFOLD_FACTOR,
+    BUSY_RESOURCE_IN_SERVICE_MIN, COLLECTOR_CORES_MIN, CONSIDERABLE_SHARE_MIN, COUNT_ABOVE_CHANCE_MIN,
+    COUNT_DIFFERENCE_SHARE_MAX, EXHAUSTED_SHARE_MIN, FASTER_THAN_SEARCH_FACTOR_MIN, MANY_FAILURES_SHARE_MIN,
+    MOST_SHARE_MIN, NOTICEABLE_SHARE_MIN, PAGE_READ_RATE_MIN, PERIODIC_DISPERSION_MAX, QUEUE_GROWTH_FACTOR_MIN,
+    RECEIVE_WINDOW_BYTES, RETRANSMIT_SHARE_MIN, RISEN_FACTOR_MIN, SEVERAL_IN_SERVICE_MIN, SINGLE_REQUEST_IN_SERVICE,
+    SMALL_SHARE_MAX, STORAGE_WAIT_SHARE_MIN, THROTTLED_PERIODS_SHARE_MIN, TWOFOLD_FACTOR,
 };
 use crate::find::StopReason;
 use plimsoll_model::units::MS;
@@ -94,7 +95,7 @@ fn yes_no_index(answer: Option<bool>) -> Option<usize> {
 /// Converts a yes-no answer about dependencies into an index into the answers. If the answer is
 /// unknown although the server's CPU use was measured, the answer is no.
 fn dependency_yes_no_index(case: &ServerFacts, answer: Option<bool>) -> Option<usize> {
-    yes_no_index(answer.or_else(|| case.signal_max(Signal::ServerCores).map(|_| false)))
+    yes_no_index(answer.or_else(|| case.max_at_high_load(Signal::ServerCores).map(|_| false)))
 }
 
 /// Returns the position of the first true answer, counted from 1. Returns 0 if every observed
@@ -112,7 +113,7 @@ features! {
         ["no": "plimsoll did not limit the throughput",
          "yes": "plimsoll could not generate the load, lacked connections, or read responses late"],
         [Generator, ClientCores, InFlight, WindowLimited],
-        |case| yes_no_index(Some(plimsoll_was_the_limit(case) || is_limited_by_own_connections(case) == Some(true)));
+        |case| yes_no_index(Some(plimsoll_was_the_limit(case) || is_limited_by_plimsoll_connections(case) == Some(true)));
     /// Whether the highest allowed rate met the SLO, so that the search found no limit.
     HighestRateMet: "highest_rate_met", true,
         ["no": "the search did not end at the highest rate that it may try",
@@ -124,24 +125,24 @@ features! {
         ["no": "the server's threads did not wait for cores that other processes used",
          "yes": "the server's threads waited for cores that other processes used"],
         [Others, RunQueue, Steal, Idle],
-        |case| yes_no_index(others_take_needed_cores(case));
+        |case| yes_no_index(other_processes_take_needed_cores(case));
     /// Whether plimsoll or the server found no free local port for a new connection.
     PortsUsedUp: "ports_used_up", true,
         ["no": "plimsoll and the server found free local ports",
          "yes": "plimsoll or the server found no free local port"],
         [TimeWait, ConnectFailed],
-        |case| yes_no_index(Some(ports_used_up(case)));
+        |case| yes_no_index(Some(are_local_ports_exhausted(case)));
     /// Whether the server has reached its limit of open files.
     FilesUsedUp: "files_used_up", true,
         ["no": "the server is below its limit of open files", "yes": "the server reached its limit of open files"],
         [Files],
-        |case| yes_no_index(files_used_up(case));
+        |case| yes_no_index(is_file_limit_reached(case));
     /// Whether new connections wait or fail while requests on open connections do not wait or fail.
     ConnectsLate: "connects_late", true,
         ["no": "connections were opened and accepted quickly",
          "yes": "new connections waited or failed, while requests on open connections did not"],
         [Connect, ConnectFailed, Unaccepted, ListenOverflows, Service],
-        |case| yes_no_index(connects_late(case));
+        |case| yes_no_index(new_connections_wait_or_fail(case));
     /// Whether memory was short: many pages were read back from storage, tasks waited for memory,
     /// or pages were read back while the memory limit was nearly reached. The answer is `killed` if
     /// the kernel killed processes for lack of memory.
@@ -151,10 +152,10 @@ features! {
          "killed": "the kernel killed processes of the server's control group for lack of memory"],
         [MajorFaults, MemoryPressure, GroupMemory],
         |case| {
-            let pages = signal_has_risen(case, Signal::MajorFaults, COUNT_ABOVE_CHANCE_MIN, PAGE_READ_RATE_MIN);
-            let waits = signal_has_risen(case, Signal::MemoryPressure, RISEN_FACTOR_MIN, SMALL_SHARE_MAX);
+            let pages = signal_rises_and_reaches(case, Signal::MajorFaults, COUNT_ABOVE_CHANCE_MIN, PAGE_READ_RATE_MIN);
+            let waits = signal_rises_and_reaches(case, Signal::MemoryPressure, RISEN_FACTOR_MIN, SMALL_SHARE_MAX);
             let limit = case.signal_reaches(Signal::GroupMemory, EXHAUSTED_SHARE_MIN).map(|near| {
-                near && case.signal_reaches(Signal::MajorFaults, QUEUE_GROWTH_FACTOR).unwrap_or(false)
+                near && case.signal_reaches(Signal::MajorFaults, QUEUE_GROWTH_FACTOR_MIN).unwrap_or(false)
             });
             match case.killed.is_some_and(|count| count >= 1.0) {
                 true => Some(2),
@@ -169,11 +170,11 @@ features! {
         [Throttled, Quota, DownstreamThrottled, DownstreamQuota],
         |case| {
             let found = first_true_position([
-                signal_has_risen(case, Signal::Throttled, TWOFOLD_FACTOR, THROTTLED_PERIODS_SHARE_MIN),
-                signal_has_risen(case, Signal::DownstreamThrottled, TWOFOLD_FACTOR, CONSIDERABLE_SHARE_MIN),
+                signal_rises_and_reaches(case, Signal::Throttled, TWOFOLD_FACTOR, THROTTLED_PERIODS_SHARE_MIN),
+                signal_rises_and_reaches(case, Signal::DownstreamThrottled, TWOFOLD_FACTOR, CONSIDERABLE_SHARE_MIN),
             ]);
             // Without a CPU quota, the kernel counts no quota periods, so the answer is no.
-            found.or_else(|| case.signal_max(Signal::ServerCores).map(|_| 0))
+            found.or_else(|| case.max_at_high_load(Signal::ServerCores).map(|_| 0))
         };
     /// Whether the server refuses requests at a high load, but hardly any at a low load.
     Refuses: "refuses", true,
@@ -181,7 +182,7 @@ features! {
          "yes": "the server refuses requests under high load, but hardly any at a low load"],
         [Refused, Failed],
         |case| yes_no_index(Some(
-            case.signal_max(Signal::Refused)? > MANY_FAILURES_SHARE && case.low.get(Signal::Refused)? <= SMALL_SHARE_MAX * case.signal_max(Signal::Refused)?,
+            case.max_at_high_load(Signal::Refused)? > MANY_FAILURES_SHARE_MIN && case.low.get(Signal::Refused)? <= SMALL_SHARE_MAX * case.max_at_high_load(Signal::Refused)?,
         ));
     /// Whether successful responses above the load line are as fast as at a low load.
     ServedAsFast: "served_as_fast", false,
@@ -198,7 +199,7 @@ features! {
         ["no": "responses meet the SLO at a low load",
          "yes": "responses break the SLO even at a low load, without a queue"],
         [P99, P50],
-        |case| yes_no_index(slow_at_low_load(case));
+        |case| yes_no_index(breaks_slo_without_busy_thread(case));
     /// Whether threads of the server are saturated.
     ThreadsFull: "threads_full", true,
         ["no": "no thread of the server is saturated",
@@ -207,7 +208,7 @@ features! {
         [FullestThread, FullThreads, ServerCores],
         |case| {
             let full = case.is_thread_saturated()?;
-            let several = case.signal_max(Signal::FullThreads).is_some_and(|count| count > 1.0);
+            let several = case.max_at_high_load(Signal::FullThreads).is_some_and(|count| count > 1.0);
             Some(if !full { 0 } else { 1 + usize::from(several) })
         };
     /// Whether the cores of the server are saturated.
@@ -219,8 +220,8 @@ features! {
         [Idle, ServerCores, CoresAllowed, RunQueue],
         |case| {
             let full = first_true_position([case.are_cores_saturated(), allowed_cores_are_saturated(case)])?;
-            let own = case.signal_max(Signal::ServerCores)? + case.signal_max(Signal::DownstreamCores).unwrap_or(0.0);
-            let others = case.signal_min(Signal::Others).unwrap_or(0.0);
+            let own = case.max_at_high_load(Signal::ServerCores)? + case.max_at_high_load(Signal::DownstreamCores).unwrap_or(0.0);
+            let others = case.min_at_high_load(Signal::Others).unwrap_or(0.0);
             Some(if full > 0 && others > own { 3 } else { full })
         };
     /// Which resource would be saturated at the highest throughput, by the utilisation law and the
@@ -235,9 +236,9 @@ features! {
         |case| {
             let met = |resource: UsedResource| {
                 let ceiling_rps = case.demand(resource)?.ceiling_rps;
-                Some((1.0 - AGREEMENT_SHARE..1.0 + AGREEMENT_SHARE).contains(&(case.best_rps / ceiling_rps)))
+                Some((1.0 - COUNT_DIFFERENCE_SHARE_MAX..1.0 + COUNT_DIFFERENCE_SHARE_MAX).contains(&(case.best_rps / ceiling_rps)))
             };
-            let cores = [met(UsedResource::Cores), met(UsedResource::Allowed)];
+            let cores = [met(UsedResource::Cores), met(UsedResource::AllowedCores)];
             let cores = cores.into_iter().flatten().reduce(|a, b| a || b);
             // If the peak throughput also meets the ceiling of the cores, the thread is the limit
             // only if it was measured as saturated.
@@ -264,12 +265,12 @@ features! {
          "yes": "garbage collection takes a quarter or more of the server's CPU time, or stops the server"],
         [Gc, GcPauses, Idle],
         |case| {
-            let pauses = case.signal_max(Signal::GcPauses).map(|share| share >= SMALL_SHARE_MAX && case.collects_more_under_load());
+            let pauses = case.max_at_high_load(Signal::GcPauses).map(|share| share >= SMALL_SHARE_MAX && case.gc_costs_more_under_load());
             let share = case.gc_share();
-            let cores = share.zip(case.signal_max(Signal::ServerCores)).map(|(share, cores)| share * cores);
+            let cores = share.zip(case.max_at_high_load(Signal::ServerCores)).map(|(share, cores)| share * cores);
             let felt = share.map(|share| {
                 let much = share >= NOTICEABLE_SHARE_MIN && cores.is_some_and(|cores| cores >= COLLECTOR_CORES_MIN);
-                much && case.collects_more_under_load() && !gc_runs_on_idle_cores(case)
+                much && case.gc_costs_more_under_load() && !gc_runs_on_idle_cores(case)
             });
             yes_no_index([pauses, felt].into_iter().flatten().reduce(|a, b| a || b))
         };
@@ -299,7 +300,7 @@ features! {
             // warm-up. Otherwise a gain beyond chance is evidence.
             let is_limited =
                 case.has_throughput_plateau() == Some(true) || case.has_no_saturated_resource() == Some(false);
-            let warmer = more.max(closed) >= FASTER_THAN_SEARCH_FACTOR || more > 0.0 && !is_limited;
+            let warmer = more.max(closed) >= FASTER_THAN_SEARCH_FACTOR_MIN || more > 0.0 && !is_limited;
             yes_no_index(Some(warmer && was_slower_at_search_start(case)?))
         };
     /// Whether a load above the load line gives no more throughput than a load at the load line.
@@ -327,8 +328,8 @@ features! {
          "to_spare": "the number of connections to a dependency is fixed, and exceeds the number of requests in service"],
         [PeerConnections, InFlight, Service],
         |case| {
-            let (_, count) = case.main_peer().unwrap_or_default();
-            match has_fixed_peer_connections(case) {
+            let (_, count) = case.main_dependency().unwrap_or_default();
+            match has_fixed_dependency_connections(case) {
                 Some(true) => Some(1 + usize::from(case.requests_in_service()? < (1.0 - NOTICEABLE_SHARE_MIN) * count)),
                 answer => dependency_yes_no_index(case, answer),
             }
@@ -345,9 +346,9 @@ features! {
          "yes": "connections wait to be accepted while the workers serve other requests"],
         [ListenQueue, Unaccepted],
         |case| {
-            let few = (MANY_FAILURES_SHARE * TWOFOLD_FACTOR * case.past.get(Signal::InFlight)?).max(1.0);
-            let waits = signal_has_risen(case, Signal::Unaccepted, RISEN_FACTOR_MIN, few)?;
-            yes_no_index(Some(waits && case.requests_in_service()? >= BUSY_RESOURCE_IN_SERVICE_MIN && case.is_waiting_in_service()?))
+            let few = (MANY_FAILURES_SHARE_MIN * TWOFOLD_FACTOR * case.past.get(Signal::InFlight)?).max(1.0);
+            let waits = signal_rises_and_reaches(case, Signal::Unaccepted, RISEN_FACTOR_MIN, few)?;
+            yes_no_index(Some(waits && case.requests_in_service()? >= BUSY_RESOURCE_IN_SERVICE_MIN && case.requests_in_service_exceed_cores()?))
         };
     /// Whether threads of the server wait for each other: at a lock, or in a queue.
     ThreadsWait: "threads_wait", true,
@@ -392,7 +393,7 @@ features! {
     DependencyFull: "dependency_full", true,
         ["no": "no dependency is saturated", "yes": "a dependency has no idle core, and the server has idle cores"],
         [DownstreamCores, ServerCores],
-        |case| dependency_yes_no_index(case, dependency_full(case));
+        |case| dependency_yes_no_index(case, is_dependency_saturated(case));
     /// Whether calls to a dependency take longer at a higher load.
     CallsPileUp: "calls_pile_up", true,
         ["no": "calls to a dependency do not take longer under load", "yes": "calls to a dependency take longer under load"],
@@ -414,7 +415,7 @@ features! {
         |case| {
             let by_others = case.line.read_by_others || case.past.read_by_others;
             let unread = [server_reads_dependency_late(case), other_receivers_read_late(case)].into_iter().flatten().reduce(|a, b| a || b);
-            first_true_position([window_full(case).map(|full| full && by_others), unread, threads_wait_for_pipe_reader(case)])
+            first_true_position([is_client_window_full(case).map(|full| full && by_others), unread, threads_wait_for_pipe_reader(case)])
         };
     /// Whether data waits in send buffers or in transit, or many segments are retransmitted.
     DataInTransit: "on_the_way", true,
@@ -424,18 +425,18 @@ features! {
          "lossy": "many TCP segments are retransmitted"],
         [SendQueue, PeerOnTheWay, PeerComing, Retransmits],
         |case| {
-            let send = signal_has_risen(case, Signal::SendQueue, QUEUE_GROWTH_FACTOR, RECEIVE_WINDOW_BYTES).map(|queued| {
-                let much = case.signal_max(Signal::SendQueue) >= case.signal_max(Signal::BytesIn).map(|bytes| RETRANSMIT_SHARE_MIN * bytes);
+            let send = signal_rises_and_reaches(case, Signal::SendQueue, QUEUE_GROWTH_FACTOR_MIN, RECEIVE_WINDOW_BYTES).map(|queued| {
+                let much = case.max_at_high_load(Signal::SendQueue) >= case.max_at_high_load(Signal::BytesIn).map(|bytes| RETRANSMIT_SHARE_MIN * bytes);
                 queued && much && case.signal_reaches(Signal::WindowLimited, MOST_SHARE_MIN) != Some(true)
             });
-            let behind = [dependency_bytes_are_in_transit(case), arrives_slowly_from_dependency(case)].into_iter().flatten().reduce(|a, b| a || b);
-            let overflows = signal_has_risen(case, Signal::ListenOverflows, QUEUE_GROWTH_FACTOR, MOST_SHARE_MIN) == Some(true);
+            let behind = [dependency_bytes_are_in_transit(case), dependency_responses_arrive_slowly(case)].into_iter().flatten().reduce(|a, b| a || b);
+            let overflows = signal_rises_and_reaches(case, Signal::ListenOverflows, QUEUE_GROWTH_FACTOR_MIN, MOST_SHARE_MIN) == Some(true);
             // Segments that a full receive window delays may be retransmitted although the network
             // loses no segment. If the accept queue overflows, the kernel drops SYN segments, which
             // are then retransmitted.
-            let reads_slowly = server_reads_dependency_late(case) == Some(true) || window_full(case) == Some(true);
+            let reads_slowly = server_reads_dependency_late(case) == Some(true) || is_client_window_full(case) == Some(true);
             let lossy =
-                signal_has_risen(case, Signal::Retransmits, RISEN_FACTOR_MIN, RETRANSMIT_SHARE_MIN).map(|lossy| lossy && !overflows && !reads_slowly);
+                signal_rises_and_reaches(case, Signal::Retransmits, RISEN_FACTOR_MIN, RETRANSMIT_SHARE_MIN).map(|lossy| lossy && !overflows && !reads_slowly);
             first_true_position([send, behind, lossy])
         };
     /// Whether responses arrive in batches of equal size at even intervals.

@@ -25,7 +25,7 @@ pub struct FunctionCosts {
     /// Time between two samples of a core that is always busy, ns.
     pub period_ns: u64,
     /// Whether time in the kernel was also sampled.
-    pub in_kernel: bool,
+    pub covers_kernel: bool,
 }
 
 /// The CPU cost of the server's functions, or the reason why it is not known.
@@ -35,7 +35,7 @@ pub enum FunctionObservation {
     Costs(Box<FunctionCosts>),
     /// The kernel does not permit sampling. The text is a sentence without a full stop that says
     /// how to permit sampling.
-    Refused(String),
+    NotPermitted(String),
 }
 
 impl FunctionObservation {
@@ -49,20 +49,27 @@ impl FunctionObservation {
         };
         let costs = seen(first).zip(seen(second)).and_then(|((low_name, low), (high_name, high))| {
             let basis = CostDivisor::Requests { before: low.requests, after: high.requests };
-            let [a, b] = [&low, &high].map(|side| ProfileView::all_samples(side.of.profile.sample_type_default));
-            let comparison = diff((&low.of.profile, &a), (&high.of.profile, &b), basis, FunctionCostOrder::Cum).ok()?;
+            let [a, b] =
+                [&low, &high].map(|side| ProfileView::all_samples(side.sampled_profile.profile.sample_type_default));
+            let comparison = diff(
+                (&low.sampled_profile.profile, &a),
+                (&high.sampled_profile.profile, &b),
+                basis,
+                FunctionCostOrder::Cum,
+            )
+            .ok()?;
             Some(FunctionObservation::Costs(Box::new(FunctionCosts {
                 comparison,
                 level_names: [low_name, high_name],
-                samples: [low.of.samples, high.of.samples],
-                lost: low.of.lost + high.of.lost,
-                period_ns: high.of.profile.period.unsigned_abs(),
-                in_kernel: low.of.in_kernel && high.of.in_kernel,
+                samples: [low.sampled_profile.samples, high.sampled_profile.samples],
+                lost: low.sampled_profile.lost + high.sampled_profile.lost,
+                period_ns: high.sampled_profile.profile.period.unsigned_abs(),
+                covers_kernel: low.sampled_profile.covers_kernel && high.sampled_profile.covers_kernel,
             })))
         });
         let runs = [loads.line, loads.low, loads.past];
         let refused = || runs.into_iter().flatten().find_map(|run| run.probes.sampled.refused.clone());
-        costs.or_else(|| refused().map(FunctionObservation::Refused))
+        costs.or_else(|| refused().map(FunctionObservation::NotPermitted))
     }
 
     /// Returns why the cost of functions is not known although the kernel permits sampling. The
@@ -90,22 +97,22 @@ impl FunctionObservation {
 /// The samples of one of the two compared loads.
 struct ComparedLoadSamples {
     /// The samples of the load, as a profile.
-    of: SampledProfile,
+    sampled_profile: SampledProfile,
     /// Number of requests in the sampled time.
     requests: f64,
 }
 
 impl ComparedLoadSamples {
-    fn from_run(run: &Run, sight: &LoadSignals) -> Option<ComparedLoadSamples> {
+    fn from_run(run: &Run, signals: &LoadSignals) -> Option<ComparedLoadSamples> {
         let of = SampledProfile::from_run(run)?;
         // The kernel counts CPU time more exactly than samples do. Samples therefore only show how
         // functions share the CPU time that the kernel counts. Samples that leave out time in the
         // kernel are not scaled to the counted CPU time, which includes time in the kernel.
-        let whole = sight.get(Signal::ServerCpu).filter(|cpu_ns| of.in_kernel && *cpu_ns > 0.0);
+        let whole = signals.get(Signal::ServerCpu).filter(|cpu_ns| of.covers_kernel && *cpu_ns > 0.0);
         let requests = match whole {
             Some(cpu_ns) => of.cpu_ns / cpu_ns,
-            None => responses_per_second(sight)? * of.covered_ns as f64 / 1e9,
+            None => responses_per_second(signals)? * of.covered_ns as f64 / 1e9,
         };
-        (requests > 0.0).then_some(ComparedLoadSamples { of, requests })
+        (requests > 0.0).then_some(ComparedLoadSamples { sampled_profile: of, requests })
     }
 }

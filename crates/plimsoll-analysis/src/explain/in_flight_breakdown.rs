@@ -109,15 +109,15 @@ impl InFlightBreakdown {
     /// Computes the breakdown of a load from its signals. `idle`: the signals of a load without
     /// queues, in which waiting threads are idle workers. Returns `None` without requests in
     /// flight.
-    pub fn from_signals(sight: &LoadSignals, idle: &LoadSignals) -> Option<InFlightBreakdown> {
-        let in_flight = sight.get(Signal::InFlight).filter(|count| *count > 0.0)?;
-        let get = |signal: Signal| sight.get(signal).unwrap_or(0.0);
+    pub fn from_signals(signals: &LoadSignals, baseline: &LoadSignals) -> Option<InFlightBreakdown> {
+        let in_flight = signals.get(Signal::InFlight).filter(|count| *count > 0.0)?;
+        let get = |signal: Signal| signals.get(signal).unwrap_or(0.0);
         // Threads that wait during the load `idle` have no request and wait for work. In the
         // analysed load, only the waiting threads beyond the number in `idle` count as threads with
         // a request.
-        let more = |signal: Signal| (get(signal) - idle.get(signal).unwrap_or(0.0)).max(0.0);
-        let calls: f64 = sight.calls_to_peers.values().sum::<f64>() + get(Signal::PeerComing);
-        let queued: f64 = sight.queued_at_peers.values().sum();
+        let more = |signal: Signal| (get(signal) - baseline.get(signal).unwrap_or(0.0)).max(0.0);
+        let calls: f64 = signals.calls_to_peers.values().sum::<f64>() + get(Signal::PeerComing);
+        let queued: f64 = signals.queued_at_peers.values().sum();
         let throttled = get(Signal::Throttled) * (in_flight - get(Signal::ServerCores)).max(0.0);
         let before_reader = get(Signal::WindowWaiting).max(more(Signal::InWrite));
         let found = [

@@ -62,9 +62,9 @@ pub struct ExperimentLoads<'a> {
     /// The load at the load line, with which the experiment with bursts is compared.
     pub line: Option<&'a Run>,
     /// The loads with a change, each with its experiment.
-    pub changed: Vec<(Intervention, &'a Run)>,
+    pub intervention_loads: Vec<(Intervention, &'a Run)>,
     /// The loads with another value of a setting of the server, each with that value.
-    pub varied: Vec<(f64, &'a Run)>,
+    pub setting_loads: Vec<(f64, &'a Run)>,
 }
 
 /// The results of all experiments.
@@ -105,14 +105,14 @@ impl InterventionOutcomes {
             let under_way = sight.get(Signal::InFlight).unwrap_or(0.0) / sight.seconds.max(1.0);
             Some(goodput(sight)? + under_way)
         };
-        let full_rps = controls.iter().filter_map(full).fold(0.0, f64::max);
+        let saturated_rps = controls.iter().filter_map(full).fold(0.0, f64::max);
         let control_rps = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
         let noise = match rates.as_slice() {
             [first, .., last] => (last / first).ln().abs() * NOISE_FACTOR,
             _ => 0.0,
         };
         let held_back = controls.iter().find_map(invalid_load_reason);
-        let of = |(intervention, run): &(Intervention, &Run)| {
+        let outcome = |(intervention, run): &(Intervention, &Run)| {
             if let Some(LoadEnd::Stopped(EarlyStopReason::Died(why))) = &run.ending {
                 return InterventionOutcome::void_outcome(*intervention, control_rps, why.clone());
             }
@@ -129,7 +129,7 @@ impl InterventionOutcomes {
                     &sight,
                     others,
                     largest_stage_requests(run),
-                    full_rps,
+                    saturated_rps,
                 );
             }
             let changed_rps = sight.get(Signal::Goodput).unwrap_or(0.0);
@@ -164,7 +164,7 @@ impl InterventionOutcomes {
             let figures = ChangeFigures::Answered { control_rps, changed_rps };
             InterventionOutcome { intervention: *intervention, figures, effect, void }
         };
-        InterventionOutcomes(loads.changed.iter().map(of).collect())
+        InterventionOutcomes(loads.intervention_loads.iter().map(outcome).collect())
     }
 
     /// Returns the experiments with a known effect, each with its effect.
@@ -177,7 +177,7 @@ impl InterventionOutcomes {
 /// plimsoll sends them late by at most half of the service time of one request, which `low` shows.
 fn simultaneous_load_signals(run: &Run, low: Option<&LoadSignals>) -> LoadSignals {
     let alone_ns = low.and_then(|low| low.service_mean_ns);
-    LoadSignals::with_lag_bound(run, alone_ns.map(|ns| (LAG_BOUND_SERVICE_TIMES * ns) as u64))
+    LoadSignals::from_run_with_latency_bound(run, alone_ns.map(|ns| (LAG_BOUND_SERVICE_TIMES * ns) as u64))
 }
 
 /// Returns whether plimsoll or other processes limited a load with this change. A limited load is
@@ -195,13 +195,13 @@ pub fn is_load_worth_repeating(intervention: Intervention, run: &Run, low: Optio
 }
 
 /// Returns the reason why a load has no information about the server; `None` for a valid load.
-fn invalid_load_reason(sight: &LoadSignals) -> Option<String> {
-    disturbance_reason(sight)
-        .or_else(|| sight.limited.as_ref().map(|_| "plimsoll was the limit, not the server".to_owned()))
+fn invalid_load_reason(signals: &LoadSignals) -> Option<String> {
+    disturbance_reason(signals)
+        .or_else(|| signals.limited.as_ref().map(|_| "plimsoll was the limit, not the server".to_owned()))
 }
 
-fn disturbance_reason(sight: &LoadSignals) -> Option<String> {
-    sight.disturbed.as_ref().map(|reason| format!("other processes disturbed the load: {reason}"))
+fn disturbance_reason(signals: &LoadSignals) -> Option<String> {
+    signals.disturbed.as_ref().map(|reason| format!("other processes disturbed the load: {reason}"))
 }
 
 /// Returns the effect of pausing a dependency for a share of the time. If the dependency is
@@ -239,12 +239,12 @@ fn effect_of_change(ratio: f64, noise: f64) -> Option<Effect> {
 
 /// Computes the result of bursts at a rate just below the load line. The share of rejected
 /// responses decides whether bursts have an effect, not the goodput.
-fn result_of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> InterventionOutcome {
+fn result_of_bursts(signals: &LoadSignals, line: Option<&LoadSignals>) -> InterventionOutcome {
     let get = |sight: &LoadSignals, signal| sight.get(signal).unwrap_or(0.0);
-    let (changed_rps, refused) = (get(sight, Signal::Goodput), get(sight, Signal::Refused));
+    let (changed_rps, refused) = (get(signals, Signal::Goodput), get(signals, Signal::Refused));
     let control = line.map(|line| (get(line, Signal::Goodput), get(line, Signal::Refused)));
     let (control_rps, refused_before) = control.unwrap_or_default();
-    let void = invalid_load_reason(sight)
+    let void = invalid_load_reason(signals)
         .or_else(|| control.is_none().then(|| "the study measured no load at the load line".to_owned()));
     let effect = match (void.is_none(), refused - refused_before) {
         (false, _) => None,
@@ -269,19 +269,19 @@ fn largest_stage_requests(run: &Run) -> u64 {
 /// Simultaneous requests count as not waiting if their mean wait is at most this share of the unit.
 /// The unit is the mean wait in a server that handles requests one after another. In such a server,
 /// a request waits for half of the other requests on average.
-const NO_WAIT_MAX: f64 = 0.15;
+const NO_QUEUE_WAIT_SHARE_MAX: f64 = 0.15;
 /// Maximum mean wait of simultaneous requests, in the unit of [`NO_WAIT_MAX`], if the server has
 /// workers for half of the requests. Then the other half of the requests waits for one service
 /// time, so the mean wait is between a half and two thirds of the unit. The mean wait is shorter if
 /// some requests end early.
-const HALF_SERVED_WAIT_MAX: f64 = 0.78;
+const HALF_SERVED_WAIT_SHARE_MAX: f64 = 0.78;
 /// Minimum mean wait of simultaneous requests, in the unit of [`NO_WAIT_MAX`], if the server
 /// handles requests one after another.
-const SERIAL_WAIT_MIN: f64 = 0.88;
+const SERIAL_WAIT_SHARE_MIN: f64 = 0.88;
 /// Minimum mean wait, in the unit of [`NO_WAIT_MAX`], that shows a queue at a lock. The experiment
 /// for locks sends only as many simultaneous requests as the server handles at once. The mean wait
 /// for a lock is below half of the unit if the work before the lock varies in length.
-const LOCK_QUEUE_WAIT_MIN: f64 = 0.27;
+const LOCK_QUEUE_WAIT_SHARE_MIN: f64 = 0.27;
 /// The latency bound for plimsoll's own lag, as a multiple of the service time of a single request.
 /// The lag of simultaneous requests may be a tenth of this latency bound: half of a service time.
 const LAG_BOUND_SERVICE_TIMES: f64 = 5.0;
@@ -292,22 +292,22 @@ const SIMULTANEOUS_RESPONSES_MIN: f64 = 30.0;
 /// at the load line. `full_rps`: throughput of the saturated server, 1/s.
 fn result_of_simultaneous_requests(
     intervention: Intervention,
-    sight: &LoadSignals,
+    signals: &LoadSignals,
     (low, line): (Option<&LoadSignals>, Option<&LoadSignals>),
     count: u64,
-    full_rps: f64,
+    saturated_rps: f64,
 ) -> InterventionOutcome {
     // The last part of a response may wait for a delayed TCP acknowledgement, more often on old
     // connections than on new connections. If responses wait for acknowledgements, only the times
     // to the first byte are comparable.
-    let is_held_back = [Some(sight), low].into_iter().flatten().any(|sight| sight.held_back_ns.is_some());
+    let is_held_back = [Some(signals), low].into_iter().flatten().any(|sight| sight.held_back_ns.is_some());
     let mean_ns = |sight: &LoadSignals| if is_held_back { sight.first_byte_mean_ns } else { sight.service_mean_ns };
     // Requests of the low load may have to wake sleeping threads, so the load at the load line
     // counts if its requests are faster. A request alone is never slower than a request among other
     // requests.
     let at_line = line.filter(|_| !is_held_back).and_then(mean_ns).unwrap_or(f64::INFINITY);
     let alone_ns = low.and_then(mean_ns).map(|ns| ns.min(at_line));
-    let together_ns = mean_ns(sight);
+    let together_ns = mean_ns(signals);
     let figures =
         ChangeFigures::Taken { alone_ns: alone_ns.unwrap_or(0.0), together_ns: together_ns.unwrap_or(0.0), count };
     // If one thread takes part in all requests, simultaneous requests always wait for this thread.
@@ -316,22 +316,23 @@ fn result_of_simultaneous_requests(
         let work = line.get(Signal::FullestThread)? / line.get(Signal::Goodput).filter(|rps| *rps > 0.0)?;
         Some(work * 1e9)
     });
-    let answers = sight.get(Signal::Goodput).unwrap_or(0.0) * sight.seconds;
-    let effect = match (alone_ns, together_ns, invalid_load_reason(sight)) {
+    let answers = signals.get(Signal::Goodput).unwrap_or(0.0) * signals.seconds;
+    let effect = match (alone_ns, together_ns, invalid_load_reason(signals)) {
         (_, _, Some(reason)) => Err(reason),
-        (Some(alone_ns), Some(together_ns), None) if count > 1 && full_rps > 0.0 => {
+        (Some(alone_ns), Some(together_ns), None) if count > 1 && saturated_rps > 0.0 => {
             let before = (count - 1) as f64 / 2.0;
             let waited_ns = together_ns - alone_ns - before * thread_ns.unwrap_or(0.0);
-            let (share, is_abreast) = (waited_ns / (before / full_rps * 1e9), intervention == Intervention::Abreast);
+            let (share, is_abreast) =
+                (waited_ns / (before / saturated_rps * 1e9), intervention == Intervention::Abreast);
             match share {
                 _ if answers < SIMULTANEOUS_RESPONSES_MIN => {
                     Err("too few requests of the experiment completed".to_owned())
                 }
-                _ if sight.get(Signal::Failed).unwrap_or(0.0) > 0.01 => Err("some requests failed".to_owned()),
-                share if share <= NO_WAIT_MAX => Ok(Effect::Rises),
-                share if is_abreast && share >= LOCK_QUEUE_WAIT_MIN => Ok(Effect::Falls),
-                share if !is_abreast && share <= HALF_SERVED_WAIT_MAX => Ok(Effect::Stays),
-                share if !is_abreast && share >= SERIAL_WAIT_MIN => Ok(Effect::Falls),
+                _ if signals.get(Signal::Failed).unwrap_or(0.0) > 0.01 => Err("some requests failed".to_owned()),
+                share if share <= NO_QUEUE_WAIT_SHARE_MAX => Ok(Effect::Rises),
+                share if is_abreast && share >= LOCK_QUEUE_WAIT_SHARE_MIN => Ok(Effect::Falls),
+                share if !is_abreast && share <= HALF_SERVED_WAIT_SHARE_MAX => Ok(Effect::Stays),
+                share if !is_abreast && share >= SERIAL_WAIT_SHARE_MIN => Ok(Effect::Falls),
                 _ => Err("the effect of the experiment is neither clearly present nor clearly absent".to_owned()),
             }
         }
@@ -454,8 +455,10 @@ mod tests {
             plimsoll_model::LoadShape::Closed { users: plimsoll_model::LoadCurve::constant(8.0) },
         ));
         run.ending = Some(LoadEnd::Stopped(EarlyStopReason::Died("the second process is gone".into())));
-        let loads =
-            ExperimentLoads { changed: vec![(Intervention::SecondGenerator, &run)], ..ExperimentLoads::default() };
+        let loads = ExperimentLoads {
+            intervention_loads: vec![(Intervention::SecondGenerator, &run)],
+            ..ExperimentLoads::default()
+        };
         let made = InterventionOutcomes::from_loads(&loads);
         assert_eq!((made.0[0].effect, made.0[0].void.as_deref()), (None, Some("the second process is gone")));
         assert!(made.0[0].measured_text().contains("the second process is gone"), "{}", made.0[0].measured_text());

@@ -66,14 +66,14 @@ pub fn informative_interventions(
             .map_or(0.0, |one| prediction_of_cause(one, intervention).total_variation_distance(&ANY_EFFECT));
         // If no cause is named, or plimsoll is the named cause, the first experiment tests whether
         // the generator is the limit.
-        let is_open = posterior.named.is_none_or(|cause| cause == Cause::Client);
+        let is_open = posterior.named_cause.is_none_or(|cause| cause == Cause::Client);
         let is_doubt = is_open && intervention == Intervention::SecondGenerator;
         apart.sum::<f64>() + EXPERIMENT_SCORE_MIN * tested * TWOFOLD_FACTOR + f64::from(u8::from(is_doubt))
     };
     let is_flagged = |it: &Intervention| flagged.contains(it);
     // The experiment with a second process of plimsoll only shows whether the generator is the
     // limit.
-    let ours = standing.iter().any(|it| it.cause == Cause::Client) || posterior.named.is_none();
+    let ours = standing.iter().any(|it| it.cause == Cause::Client) || posterior.named_cause.is_none();
     let tells = |it: &Intervention| *it != Intervention::SecondGenerator || ours;
     let made = possible.iter().filter(|it| **it != Intervention::Control && tells(it));
     let scored =
@@ -86,7 +86,7 @@ pub fn informative_interventions(
 
 /// Returns the predicted effect of an experiment in words, for each remaining cause that predicts
 /// an effect.
-pub fn predictions(posterior: &Posterior, intervention: Intervention) -> Vec<(Cause, String)> {
+pub fn prediction_texts(posterior: &Posterior, intervention: Intervention) -> Vec<(Cause, String)> {
     let told = undecided_causes(posterior).into_iter().map(|it| (it.cause, prediction_of_cause(&it, intervention)));
     told.filter(|(_, it)| !it.is_undecided())
         .map(|(cause, it)| (cause, it.predicted_effects_text(intervention)))
@@ -98,7 +98,7 @@ pub fn predictions(posterior: &Posterior, intervention: Intervention) -> Vec<(Ca
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ServerConcurrency {
     /// The number of requests in service at once at the server's peak.
-    pub served: u64,
+    pub requests_in_service: u64,
     /// The mean service time of a single request, ns.
     pub alone_ns: f64,
 }
@@ -109,7 +109,7 @@ pub struct ServerConcurrency {
 const SIMULTANEOUS_SERVED_RANGE: std::ops::RangeInclusive<f64> = 1.6..=256.0;
 /// The range of `alone_ns` for a useful experiment. If requests are shorter, waking a thread takes
 /// much of the response time. If requests are longer, the budget allows too few requests.
-const SIMULTANEOUS_ALONE_RANGE_NS: std::ops::RangeInclusive<f64> = 1e6..=2e8;
+const SIMULTANEOUS_SERVICE_TIME_RANGE_NS: std::ops::RangeInclusive<f64> = 1e6..=2e8;
 
 impl ServerConcurrency {
     /// Computes the concurrency of the server from these loads; `None` if no experiment can use it.
@@ -117,17 +117,17 @@ impl ServerConcurrency {
         let case = ServerFacts::from_loads(findings, loads);
         let (served, alone_ns) = (case.requests_in_service()?, case.alone_ns?);
         let can_be = SIMULTANEOUS_SERVED_RANGE.contains(&served)
-            && SIMULTANEOUS_ALONE_RANGE_NS.contains(&alone_ns)
+            && SIMULTANEOUS_SERVICE_TIME_RANGE_NS.contains(&alone_ns)
             && case.requests_each <= 1.0;
-        can_be.then_some(ServerConcurrency { served: served.round() as u64, alone_ns })
+        can_be.then_some(ServerConcurrency { requests_in_service: served.round() as u64, alone_ns })
     }
 
     /// Returns the number of simultaneous requests or users of an experiment; `None` for an
     /// experiment without such a number.
     pub fn simultaneous_requests(&self, intervention: Intervention) -> Option<u64> {
         match intervention {
-            Intervention::Together => Some(2 * self.served),
-            Intervention::Abreast => Some(self.served),
+            Intervention::Together => Some(2 * self.requests_in_service),
+            Intervention::Abreast => Some(self.requests_in_service),
             _ => None,
         }
     }

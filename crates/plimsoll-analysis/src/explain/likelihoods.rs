@@ -48,7 +48,7 @@ pub struct Likelihoods {
     pub temperature: f64,
     /// An explanation names the most probable cause only if the probability of this cause is at
     /// least this threshold, 0..=1.
-    pub named_from: f64,
+    pub naming_probability_min: f64,
 }
 
 impl Likelihoods {
@@ -64,7 +64,7 @@ impl Likelihoods {
 
     /// Returns likelihoods without any counted case.
     pub fn unfitted_likelihoods() -> Likelihoods {
-        Likelihoods { temperature: 0.7, named_from: 0.5, ..Likelihoods::default() }
+        Likelihoods { temperature: 0.7, naming_probability_min: 0.5, ..Likelihoods::default() }
     }
 
     /// Parses the format of [`Likelihoods::to_tsv`]; `None` if a line has another format.
@@ -76,7 +76,7 @@ impl Likelihoods {
             let feature = |word: &str| Feature::ALL.iter().map(|it| it.card().word).find(|it| *it == word);
             match cells.as_slice() {
                 ["temperature", value] => found.temperature = value.parse().ok()?,
-                ["named_from", value] => found.named_from = value.parse().ok()?,
+                ["named_from", value] => found.naming_probability_min = value.parse().ok()?,
                 ["background", word, counts @ ..] => {
                     found.background.insert(feature(word)?, numbers(counts)?);
                 }
@@ -95,7 +95,7 @@ impl Likelihoods {
         let background =
             self.background.iter().map(|(word, counts)| format!("background\t{word}\t{}\n", cells(counts)));
         let forms = self.counts.iter().map(|((form, word), counts)| format!("{form}\t{word}\t{}\n", cells(counts)));
-        let fitted = format!("temperature\t{}\nnamed_from\t{}\n", self.temperature, self.named_from);
+        let fitted = format!("temperature\t{}\nnamed_from\t{}\n", self.temperature, self.naming_probability_min);
         let head = "# Counted over the corpus, and written by its example: see `examples/corpus`.\n";
         [head.to_owned(), fitted].into_iter().chain(background).chain(forms).collect()
     }
@@ -113,7 +113,7 @@ impl Likelihoods {
         EvidenceWeights {
             log_ratios: causes::cause_forms().map(|(.., form)| of_form(form)).collect(),
             temperature: self.temperature,
-            named_from: self.named_from,
+            naming_probability_min: self.naming_probability_min,
         }
     }
 
@@ -153,7 +153,7 @@ pub struct EvidenceWeights {
     /// See [`Likelihoods::temperature`].
     pub temperature: f64,
     /// See [`Likelihoods::named_from`].
-    pub named_from: f64,
+    pub naming_probability_min: f64,
 }
 
 impl EvidenceWeights {
@@ -196,7 +196,7 @@ mod tests {
     fn likelihoods_file_parses_and_formats_back() {
         let found = Likelihoods::corpus_likelihoods();
         assert_eq!(Likelihoods::parse(&found.to_tsv()).as_ref(), Some(found));
-        assert!((0.05..=1.5).contains(&found.temperature) && (0.3..1.0).contains(&found.named_from));
+        assert!((0.05..=1.5).contains(&found.temperature) && (0.3..1.0).contains(&found.naming_probability_min));
         for ((form, _), counts) in &found.counts {
             assert!(causes::cause_forms().any(|(.., it)| it.word == form.as_str()), "{form} is no form of a cause");
             assert!(counts.iter().all(|count| *count >= 0.0));

@@ -33,11 +33,11 @@ pub use functions::{FunctionCosts, FunctionObservation};
 pub use in_flight_breakdown::{InFlightBreakdown, RequestPlace, RequestsAtPlace};
 pub use intervention_results::{ExperimentLoads, InterventionOutcome, InterventionOutcomes};
 pub use interventions::ServerConcurrency;
-pub use posterior::{Answers, Posterior};
+pub use posterior::{FeatureAnswers, Posterior};
 pub use predictions::Effect;
 pub use server_facts::{Loads, ServerFacts, killed_processes, reference_rate};
-pub use setting_effect::{SettingValueLoad, VariedSetting};
-pub use signals::{LoadSignals, Signal, displayed_value};
+pub use setting_effect::{SettingEffect, SettingValueLoad};
+pub use signals::{LoadSignals, Signal, format_signal_value};
 
 use crate::doubts::{Assessment, DoubtKind, Doubts};
 use crate::find::{Findings, LoadLine};
@@ -87,7 +87,7 @@ pub struct LinePrediction {
     pub next_cause: Cause,
     /// The predicted line if the present limit were doubled, 1/s, at most `line_rps`. `None` if the
     /// limit is no number that can be doubled, or if the present load line is uncertain.
-    pub doubled_rps: Option<f64>,
+    pub doubled_limit_line_rps: Option<f64>,
 }
 
 /// The result of one experiment (intervention), for the report.
@@ -121,7 +121,7 @@ pub struct Explanation {
     pub sentence: Sentence,
     /// The visible effect of the named cause, as a clause. `None` if no cause is named, or if the
     /// sentence already contains the effect.
-    pub how: Option<String>,
+    pub visible_effect: Option<String>,
     /// The signals that support the shown causes, the strongest first.
     pub evidence: Vec<SignalEvidence>,
     /// The causes that are ruled out, each with the strongest reason.
@@ -129,7 +129,7 @@ pub struct Explanation {
     /// The experiments (interventions) and their results.
     pub interventions: Vec<InterventionReport>,
     /// The effect of the server's setting that `--vary` changed; `None` without that flag.
-    pub varied: Option<VariedSetting>,
+    pub setting_effect: Option<SettingEffect>,
     /// The observations that would show the cause, if no cause is named: sentences without a full
     /// stop.
     pub missing_evidence: Vec<Sentence>,
@@ -151,16 +151,17 @@ pub fn probabilities_from_loads(findings: &Findings, loads: &Loads) -> Posterior
 
 /// Explains the load line of a search by these steady loads and experiments. The result contains
 /// only the doubts of the explanation, not the doubts of the search.
-pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> Assessment<Explanation> {
+pub fn explain(findings: &Findings, loads: &Loads, experiments: &ExperimentLoads) -> Assessment<Explanation> {
     let case = ServerFacts::from_loads(findings, loads);
-    let changes = InterventionOutcomes::from_loads(made);
+    let changes = InterventionOutcomes::from_loads(experiments);
     let explanation = explanation_from_facts(&case, &changes, findings.load_line_rps);
-    let (varied, functions) = (VariedSetting::from_loads(&made.varied), FunctionObservation::from_loads(&case, loads));
+    let (varied, functions) =
+        (SettingEffect::from_loads(&experiments.setting_loads), FunctionObservation::from_loads(&case, loads));
     let mut doubts = explanation_doubts(findings, loads, &case);
     if let Some(why) = FunctionObservation::missing_samples_reason(loads).filter(|_| functions.is_none()) {
         doubts.add(DoubtKind::Unmeasured, why);
     }
-    let limits = explanation.abstained && varied.as_ref().and_then(VariedSetting::limits_load_line) == Some(true);
+    let limits = explanation.abstained && varied.as_ref().and_then(SettingEffect::limits_load_line) == Some(true);
     let sentence = match limits {
         true => {
             let setting = "The server setting that the study varied limits the load line: the throughput follows \
@@ -169,7 +170,7 @@ pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> As
         }
         false => explanation.sentence,
     };
-    Assessment::new(doubts, Explanation { sentence, varied, functions, ..explanation })
+    Assessment::new(doubts, Explanation { sentence, setting_effect: varied, functions, ..explanation })
 }
 
 /// Returns whether a cause may be named for this server. Only some causes may be named if the
@@ -192,7 +193,7 @@ pub fn explanation_from_facts(
     changes: &InterventionOutcomes,
     load_line_rps: LoadLine,
 ) -> Explanation {
-    let answers = Answers::from_facts(case);
+    let answers = FeatureAnswers::from_facts(case);
     let of =
         |effects: &[(Intervention, Effect)]| Posterior::compute(EvidenceWeights::fitted_to_corpus(), &answers, effects);
     let (before, posterior) = (of(&[]), of(&changes.effects()));
@@ -201,10 +202,10 @@ pub fn explanation_from_facts(
     // If the server process ended, the kernel may still report that it killed the process for lack
     // of memory. The cause memory may therefore be named although the server process is gone.
     let can_tell = |cause: Cause| (seen || cause == Cause::Memory) && may_be_named(case, cause);
-    let first = causes.first().filter(|it| posterior.named == Some(it.cause) && can_tell(it.cause));
+    let first = causes.first().filter(|it| posterior.named_cause == Some(it.cause) && can_tell(it.cause));
     let told: Vec<&CauseProbability> = causes.iter().filter(|it| it.probability >= REPORTED_PROBABILITY_MIN).collect();
     let shown = if first.is_some() { &told[..1] } else { &told[..told.len().min(CAUSES_SHOWN_MAX)] };
-    let text = |cause: Cause| causes::cause_description(cause).map(|card| (card.tell)(case));
+    let text = |cause: Cause| causes::cause_card(cause).map(|card| (card.describe)(case));
     let named = |it: &&CauseProbability| LikelyCause {
         cause: it.cause,
         probability: it.probability,
@@ -212,7 +213,7 @@ pub fn explanation_from_facts(
     };
     let intervened = |made: &InterventionOutcome| InterventionReport {
         intervention: made.intervention,
-        predictions: interventions::predictions(&before, made.intervention),
+        predictions: interventions::prediction_texts(&before, made.intervention),
         measured: made.measured_text(),
         supports: made.more_probable_causes(&before),
         contradicts: made.less_probable_causes(&before),
@@ -227,12 +228,12 @@ pub fn explanation_from_facts(
             Some(text) => text.sentence_for_server(case),
             None => not_known::unknown_cause_sentence(case, &names).into(),
         },
-        how: first.and_then(|first| text(first.cause)?.how),
+        visible_effect: first.and_then(|first| text(first.cause)?.visible_effect),
         evidence: supporting_signals(case, shown),
         // Without any load, no cause is ruled out.
         ruled_out: if seen { ruled_out_causes(case, &causes, changes) } else { Vec::new() },
         interventions: changes.0.iter().map(intervened).collect(),
-        varied: None,
+        setting_effect: None,
         missing_evidence: if first.is_some() { Vec::new() } else { not_known::missing_evidence(case, &names) },
         line_prediction: first.and_then(|first| predict_line_without_cause(case, first.cause)),
         demands: case.demands.clone(),
@@ -257,7 +258,7 @@ fn supporting_signals(case: &ServerFacts, shown: &[&CauseProbability]) -> Vec<Si
         let mut terms: Vec<&EvidenceTerm> = cause.candidate.terms.iter().filter(|it| it.log_ratio > 0.0).collect();
         terms.sort_by(|a, b| b.log_ratio.total_cmp(&a.log_ratio));
         // The first answer (index 0) is the answer of most servers, so this answer is no evidence.
-        for signal in terms.iter().filter(|it| it.value > 0).flat_map(|it| it.feature.card().signals) {
+        for signal in terms.iter().filter(|it| it.answer_index > 0).flat_map(|it| it.feature.card().signals) {
             let [low, line, past] = case.values_at_each_load(*signal);
             let known = low.is_some() || line.is_some() || past.is_some();
             if known && told.iter().all(|other| other.signal != *signal) {
@@ -281,7 +282,7 @@ fn ruled_out_causes(
         // reason is an answer to a feature of another cause.
         let own = |term: &&EvidenceTerm| it.candidate.form.expects.iter().any(|(of, _)| *of == term.feature);
         let term = against.clone().find(own).or_else(|| against.clone().next())?;
-        Some((it.cause, answer_with_figure_text(case, term.feature, term.value)))
+        Some((it.cause, answer_with_figure_text(case, term.feature, term.answer_index)))
     };
     let changed = |it: &CauseProbability| {
         let denied = changes.0.iter().find(|made| {
@@ -311,10 +312,10 @@ fn ruled_out_causes(
 fn answer_with_figure_text(case: &ServerFacts, feature: Feature, value: usize) -> String {
     let card = feature.card();
     let answer = card.values[value].text;
-    let Some(signal) = card.signals.iter().find(|signal| case.signal_max(**signal).is_some()) else {
+    let Some(signal) = card.signals.iter().find(|signal| case.max_at_high_load(**signal).is_some()) else {
         return answer.to_owned();
     };
-    let value = |value: Option<f64>| value.map(|value| displayed_value(*signal, value));
+    let value = |value: Option<f64>| value.map(|value| format_signal_value(*signal, value));
     let signal_name = signal.text().words;
     let [low, line, past] = case.values_at_each_load(*signal);
     let top = line.into_iter().chain(past).reduce(f64::max);
@@ -330,7 +331,7 @@ fn answer_with_figure_text(case: &ServerFacts, feature: Feature, value: usize) -
 fn cause_of_saturated_resource(resource: UsedResource) -> Cause {
     match resource {
         UsedResource::Thread | UsedResource::Interpreter => Cause::OneThread,
-        UsedResource::Cores | UsedResource::Allowed => Cause::Cpu,
+        UsedResource::Cores | UsedResource::AllowedCores => Cause::Cpu,
         UsedResource::Quota => Cause::CpuQuota,
         UsedResource::Downstream => Cause::Downstream,
         UsedResource::Client => Cause::Client,
@@ -348,7 +349,7 @@ fn predict_line_without_cause(case: &ServerFacts, cause: Cause) -> Option<LinePr
     if matches!(cause, Cause::None | Cause::Unknown | Cause::Delay | Cause::Client | Cause::WarmUp) {
         return None;
     }
-    let card = causes::cause_description(cause)?;
+    let card = causes::cause_card(cause)?;
     let next = case.demands.iter().find(|demand| !card.resources.contains(&demand.resource))?;
     let upper_rps = next.range_rps.1;
     let loads = [&case.low, &case.half, &case.line, &case.past];
@@ -373,7 +374,7 @@ fn predict_line_without_cause(case: &ServerFacts, cause: Cause) -> Option<LinePr
         line_rps: offered(next.ceiling_rps),
         range_rps: (offered(lower_rps.max(case.sustained_rps)), offered(upper_rps)),
         next_cause: cause_of_saturated_resource(next.resource),
-        doubled_rps: (card.is_countable && !case.is_load_line_uncertain())
+        doubled_limit_line_rps: (card.is_countable && !case.is_load_line_uncertain())
             .then_some(offered((2.0 * line_rps).min(next.ceiling_rps))),
     })
 }
@@ -381,7 +382,7 @@ fn predict_line_without_cause(case: &ServerFacts, cause: Cause) -> Option<LinePr
 /// Predicts the load line without garbage collection, if the collector and requests together
 /// saturate the cores.
 fn predict_without_gc(case: &ServerFacts) -> Option<LinePrediction> {
-    let full = case.are_cores_saturated()? || case.are_allowed_cores_saturated() == Some(true);
+    let full = case.are_cores_saturated()? || case.are_bound_cores_saturated() == Some(true);
     let share = case.gc_share().filter(|share| full && (0.0..SATURATED_THREAD_SHARE_MIN).contains(share))?;
     let line_rps = case.sustained_rps / (1.0 - share) / case.requests_each;
     // Without garbage collection, requests would get between half and all of the CPU time that
@@ -391,7 +392,7 @@ fn predict_without_gc(case: &ServerFacts) -> Option<LinePrediction> {
         line_rps,
         range_rps: (least_rps, line_rps * (1.0 + SMALL_SHARE_MAX)),
         next_cause: Cause::Cpu,
-        doubled_rps: None,
+        doubled_limit_line_rps: None,
     })
 }
 
@@ -419,7 +420,7 @@ fn explanation_doubts(findings: &Findings, loads: &Loads, case: &ServerFacts) ->
                 )
             }
         };
-        doubts.add(DoubtKind::Others, text);
+        doubts.add(DoubtKind::Interference, text);
     }
     let missing: Vec<&str> =
         [("low load", loads.low), ("load at the load line", loads.line), ("load above the load line", loads.past)]
@@ -436,11 +437,12 @@ fn explanation_doubts(findings: &Findings, loads: &Loads, case: &ServerFacts) ->
     }
     if findings.load_line_rps.rps <= 0.0 {
         doubts.add(
-            DoubtKind::Nothing,
+            DoubtKind::NoSuccess,
             "there is no load line, so plimsoll chose the rates of the loads relative to the peak throughput",
         );
     }
-    if let (Some(client), Some(server)) = (case.signal_max(Signal::ClientCores), case.signal_max(Signal::ServerCores))
+    if let (Some(client), Some(server)) =
+        (case.max_at_high_load(Signal::ClientCores), case.max_at_high_load(Signal::ServerCores))
         && case.are_cores_saturated() == Some(true)
         && client > CONSIDERABLE_SHARE_MIN * server
     {

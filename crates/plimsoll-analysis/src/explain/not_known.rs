@@ -2,7 +2,7 @@
 //! show which cause applies.
 
 use super::causes::Cause;
-use super::causes::cause_description;
+use super::causes::cause_card;
 use super::server_facts::ServerFacts;
 use super::signals::Signal;
 use crate::format;
@@ -19,7 +19,7 @@ pub(super) fn unknown_cause_sentence(case: &ServerFacts, possible: &[Cause]) -> 
              {load_line}, and only {success_rps} of {offered_load} succeed now",
             load_line = case.load_line_text(),
             success_rps = format::rate(answered_rps),
-            offered_load = case.offered_text(case.low.get(Signal::Offered).unwrap_or(0.0))
+            offered_load = case.rate_text(case.low.get(Signal::Offered).unwrap_or(0.0))
         );
     }
     if let Some(failing) = &case.constant_failure {
@@ -38,7 +38,7 @@ pub(super) fn unknown_cause_sentence(case: &ServerFacts, possible: &[Cause]) -> 
             .to_owned();
     }
     if let Some(held_rps) = highest_rate_in_budget(case) {
-        let rate = case.offered_text(held_rps);
+        let rate = case.rate_text(held_rps);
         return format!(
             "the bottleneck is not known: the server met the SLO at {rate} after the search, and the budget allowed \
              no higher rate"
@@ -94,7 +94,7 @@ pub(super) fn missing_evidence(case: &ServerFacts, possible: &[Cause]) -> Vec<Se
         return vec![more.remedy(Remedy::Budget).words(")")];
     }
     let of = |cause: &Cause| {
-        let card = cause_description(*cause).filter(|card| !card.missing_evidence.is_empty())?;
+        let card = cause_card(*cause).filter(|card| !card.missing_evidence.is_empty())?;
         Some(Sentence::from(format!("{cause}: ")).append_sentence(&card.missing_evidence.into()))
     };
     let mut told: Vec<Sentence> = possible.iter().filter_map(of).collect();

@@ -15,12 +15,12 @@ use plimsoll_model::Intervention;
 /// The answers to all features, in the order of [`Feature::ALL`]: the index of an answer, or `None`
 /// if nothing was observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answers(pub Vec<Option<usize>>);
+pub struct FeatureAnswers(pub Vec<Option<usize>>);
 
-impl Answers {
+impl FeatureAnswers {
     /// Computes the answers to all features from the facts about one server.
-    pub fn from_facts(case: &ServerFacts) -> Answers {
-        Answers(Feature::ALL.iter().map(|feature| (feature.card().read)(case)).collect())
+    pub fn from_facts(case: &ServerFacts) -> FeatureAnswers {
+        FeatureAnswers(Feature::ALL.iter().map(|feature| (feature.card().read)(case)).collect())
     }
 
     /// Returns the features with an observed answer, and the index of the answer.
@@ -35,7 +35,7 @@ pub struct EvidenceTerm {
     /// The feature (a question about the server) that was answered.
     pub feature: Feature,
     /// The index of the answer into the feature's answers.
-    pub value: usize,
+    pub answer_index: usize,
     /// Natural logarithm of a ratio: the probability of the answer under the cause, divided by its
     /// probability for any server. If the value is above 0, the answer supports the cause.
     pub log_ratio: f64,
@@ -77,7 +77,7 @@ pub struct Posterior {
     /// The probability that none of the known causes applies, 0..=1.
     pub unknown: f64,
     /// The cause that the explanation names; `None` if no cause is probable enough.
-    pub named: Option<Cause>,
+    pub named_cause: Option<Cause>,
 }
 
 /// Prior probability that none of the known causes applies.
@@ -86,18 +86,22 @@ const UNKNOWN_PRIOR: f64 = 0.1;
 impl Posterior {
     /// Computes the probabilities from the facts about a server and the effects of experiments.
     pub fn from_facts(case: &ServerFacts, effects: &[(Intervention, Effect)]) -> Posterior {
-        Posterior::compute(EvidenceWeights::fitted_to_corpus(), &Answers::from_facts(case), effects)
+        Posterior::compute(EvidenceWeights::fitted_to_corpus(), &FeatureAnswers::from_facts(case), effects)
     }
 
     /// Computes the probabilities from these answers and effects, with the given weights.
-    pub fn compute(weights: &EvidenceWeights, answers: &Answers, effects: &[(Intervention, Effect)]) -> Posterior {
+    pub fn compute(
+        weights: &EvidenceWeights,
+        answers: &FeatureAnswers,
+        effects: &[(Intervention, Effect)],
+    ) -> Posterior {
         let prior = (1.0 - UNKNOWN_PRIOR) / cause_forms().count() as f64;
         let mut candidates: Vec<CauseFormProbability> = cause_forms()
             .zip(&weights.log_ratios)
             .map(|((cause, card, form), log_ratios)| {
                 let term = |((feature, value), log_ratios): ((&Feature, &Option<usize>), &Vec<f64>)| {
                     let value = (*value)?;
-                    Some(EvidenceTerm { feature: *feature, value, log_ratio: log_ratios[value] })
+                    Some(EvidenceTerm { feature: *feature, answer_index: value, log_ratio: log_ratios[value] })
                 };
                 let mut terms: Vec<EvidenceTerm> =
                     Feature::ALL.iter().zip(&answers.0).zip(log_ratios).filter_map(term).collect();
@@ -118,8 +122,9 @@ impl Posterior {
             candidate.probability = (candidate.probability - most).exp() / (sum + unknown);
         }
         candidates.sort_by(|a, b| b.probability.total_cmp(&a.probability));
-        let mut found = Posterior { candidates, unknown: unknown / (sum + unknown), named: None };
-        found.named = found.causes().first().filter(|it| it.probability >= weights.named_from).map(|it| it.cause);
+        let mut found = Posterior { candidates, unknown: unknown / (sum + unknown), named_cause: None };
+        found.named_cause =
+            found.causes().first().filter(|it| it.probability >= weights.naming_probability_min).map(|it| it.cause);
         found
     }
 

@@ -69,7 +69,7 @@ pub(super) const RISES_OR_FALLS: Prediction = Prediction([0.48, 0.07, 0.45]);
 pub(super) const ANY_EFFECT: Prediction = Prediction([1.0 / 3.0; 3]);
 
 /// The minimum probability of an effect that the text of a prediction mentions.
-const PREDICTED_EFFECT_MIN: f64 = 0.3;
+const MENTIONED_EFFECT_PROBABILITY_MIN: f64 = 0.3;
 
 impl Prediction {
     /// Returns the probability of an effect.
@@ -92,7 +92,8 @@ impl Prediction {
     /// Formats the predicted effects of `intervention` without a subject, such as `rises or
     /// unchanged`.
     pub fn predicted_effects_text(&self, intervention: Intervention) -> String {
-        let predicted = Effect::ALL.iter().filter(|effect| self.probability(**effect) >= PREDICTED_EFFECT_MIN);
+        let predicted =
+            Effect::ALL.iter().filter(|effect| self.probability(**effect) >= MENTIONED_EFFECT_PROBABILITY_MIN);
         predicted.map(|effect| effect.text_for_intervention(intervention)).collect::<Vec<_>>().join(" or ")
     }
 }

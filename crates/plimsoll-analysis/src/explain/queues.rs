@@ -8,10 +8,11 @@
 use super::server_facts::ServerFacts;
 use super::signals::{LoadSignals, Signal};
 use super::thresholds::{
-    AGREEMENT_SHARE, BUSY_RESOURCE_IN_SERVICE_MIN, CLEARLY_MORE_FACTOR, CONSIDERABLE_SHARE_MIN, COUNT_ABOVE_CHANCE_MIN,
-    EXHAUSTED_SHARE_MIN, INTERFERENCE_CORES_MIN, LATE_CONNECT_NS, MANY_FAILURES_SHARE, MOST_SHARE_MIN,
-    NOTICEABLE_SHARE_MIN, ONE_CORE_RANGE, PORTS_EXHAUSTED_SHARE, QUEUE_GROWTH_FACTOR, RECEIVE_WINDOW_BYTES,
-    RISEN_FACTOR_MIN, ROUGH_AGREEMENT_SHARE, SLOWER_FACTOR_MIN, SMALL_SHARE_MAX, SUSTAINED_GAIN_MIN, TWOFOLD_FACTOR,
+    BUSY_RESOURCE_IN_SERVICE_MIN, CLEARLY_MORE_FACTOR_MIN, CONSIDERABLE_SHARE_MIN, COUNT_ABOVE_CHANCE_MIN,
+    COUNT_DIFFERENCE_SHARE_MAX, EXHAUSTED_SHARE_MIN, INTERFERENCE_CORES_MIN, LATE_CONNECT_NS_MIN,
+    MANY_FAILURES_SHARE_MIN, MOST_SHARE_MIN, NOTICEABLE_SHARE_MIN, ONE_CORE_RANGE, PORTS_EXHAUSTED_SHARE_MIN,
+    QUEUE_GROWTH_FACTOR_MIN, RECEIVE_WINDOW_BYTES, RISEN_FACTOR_MIN, SLOWER_FACTOR_MIN, SMALL_SHARE_MAX,
+    SUSTAINED_GAIN_MIN, THREAD_COUNT_DIFFERENCE_SHARE_MAX, TWOFOLD_FACTOR,
 };
 use crate::find::StopReason;
 
@@ -27,8 +28,8 @@ fn signal_increase(case: &ServerFacts, signal: Signal) -> Option<f64> {
 
 /// Returns whether the maximum of a signal at the load line and above reaches `least`. The maximum
 /// of the signal must also be at least `times` the value at the low load.
-pub(super) fn signal_has_risen(case: &ServerFacts, signal: Signal, times: f64, least: f64) -> Option<bool> {
-    let top = case.signal_max(signal)?;
+pub(super) fn signal_rises_and_reaches(case: &ServerFacts, signal: Signal, times: f64, least: f64) -> Option<bool> {
+    let top = case.max_at_high_load(signal)?;
     Some(top >= least && top >= times * case.low.get(signal).unwrap_or(0.0))
 }
 
@@ -41,7 +42,7 @@ pub(super) fn plimsoll_was_the_limit(case: &ServerFacts) -> bool {
     };
     let here = of(&case.line) || of(&case.past) && case.upper_rps.is_none();
     let whole = case.stopped_by == StopReason::Client && case.line.disturbed.is_none();
-    let reads = !case.line.read_by_others && window_full(case).unwrap_or(false);
+    let reads = !case.line.read_by_others && is_client_window_full(case).unwrap_or(false);
     whole
         || here
         || reads && case.has_no_saturated_resource() == Some(true) && case.has_throughput_plateau() == Some(true)
@@ -49,15 +50,15 @@ pub(super) fn plimsoll_was_the_limit(case: &ServerFacts) -> bool {
 
 /// Returns whether plimsoll was late only because the server saturated the cores of plimsoll's
 /// machine.
-fn server_takes_cores_from_plimsoll(sight: &LoadSignals) -> Option<bool> {
-    let cores = sight.get(Signal::Cores)?;
-    let (idle, ours) = (sight.get(Signal::Idle)?, sight.get(Signal::ClientCores)?);
-    let is_busy = sight.get(Signal::Generator)? >= 1.0 - NOTICEABLE_SHARE_MIN;
+fn server_takes_cores_from_plimsoll(signals: &LoadSignals) -> Option<bool> {
+    let cores = signals.get(Signal::Cores)?;
+    let (idle, ours) = (signals.get(Signal::Idle)?, signals.get(Signal::ClientCores)?);
+    let is_busy = signals.get(Signal::Generator)? >= 1.0 - NOTICEABLE_SHARE_MIN;
     Some(
         idle <= SMALL_SHARE_MAX * cores
             && ours <= CONSIDERABLE_SHARE_MIN * cores
             && !is_busy
-            && sight.get(Signal::ServerCores)? >= ours,
+            && signals.get(Signal::ServerCores)? >= ours,
     )
 }
 
@@ -66,15 +67,15 @@ fn server_takes_cores_from_plimsoll(sight: &LoadSignals) -> Option<bool> {
 /// flight. Second sign: plimsoll could not send some requests, although the sent requests were as
 /// fast as a request alone. If arrivals are random, some requests find all connections in use long
 /// before all connections are always in use.
-pub(super) fn is_limited_by_own_connections(case: &ServerFacts) -> Option<bool> {
+pub(super) fn is_limited_by_plimsoll_connections(case: &ServerFacts) -> Option<bool> {
     let most = case.past.under_way_max;
     let in_flight = case.past.get(Signal::InFlight)?;
     let all = in_flight >= (1.0 - SMALL_SHARE_MAX) * most
-        && is_nearly_equal(case.best_rps * case.alone_ns? / 1e9, most, AGREEMENT_SHARE);
+        && is_nearly_equal(case.best_rps * case.alone_ns? / 1e9, most, COUNT_DIFFERENCE_SHARE_MAX);
     let as_alone = case.past.get(Signal::Service)? <= (1.0 + NOTICEABLE_SHARE_MIN) * case.alone_ns?;
     let unsent = case.past.unsent_share;
     let expected = erlang_loss_share(most, in_flight / (1.0 - unsent).max(SMALL_SHARE_MAX));
-    let lost = unsent >= MANY_FAILURES_SHARE
+    let lost = unsent >= MANY_FAILURES_SHARE_MIN
         && as_alone
         && (in_flight >= MOST_SHARE_MIN * most || unsent <= RISEN_FACTOR_MIN * expected);
     Some(most >= 1.0 && (all || lost))
@@ -83,10 +84,10 @@ pub(super) fn is_limited_by_own_connections(case: &ServerFacts) -> Option<bool> 
 /// Returns the share of random arrivals, 0..=1, that find all `places` in use, such as all
 /// connections (Erlang's loss formula B). `offered`: the mean number of places in use if the number
 /// of places had no limit.
-fn erlang_loss_share(places: f64, offered: f64) -> f64 {
+fn erlang_loss_share(connections: f64, offered: f64) -> f64 {
     let mut lost = 1.0;
     let mut count = 1.0;
-    while count <= places {
+    while count <= connections {
         lost = offered * lost / (count + offered * lost);
         count += 1.0;
     }
@@ -102,7 +103,7 @@ fn erlang_loss_share(places: f64, offered: f64) -> f64 {
 /// Returns `None` if the CPU use of other processes grew with the load, because these processes may
 /// work for the server. Also returns `None` if the server's threads together used about one core at
 /// the load line: the threads may lack cores, or take turns.
-pub(super) fn others_take_needed_cores(case: &ServerFacts) -> Option<bool> {
+pub(super) fn other_processes_take_needed_cores(case: &ServerFacts) -> Option<bool> {
     let taken = |sight: &LoadSignals| {
         Some(sight.get(Signal::Others)? + sight.get(Signal::Steal).unwrap_or(0.0) * sight.get(Signal::Cores)?)
     };
@@ -128,7 +129,7 @@ pub(super) fn others_take_needed_cores(case: &ServerFacts) -> Option<bool> {
 /// reached this limit already at the low load, because the open files may belong to idle
 /// connections. For example, plimsoll opens many connections while the server processes the backlog
 /// of an earlier load.
-pub(super) fn files_used_up(case: &ServerFacts) -> Option<bool> {
+pub(super) fn is_file_limit_reached(case: &ServerFacts) -> Option<bool> {
     let is_used_up_at_low = case.low.get(Signal::Files)? >= EXHAUSTED_SHARE_MIN;
     let is_used_up = case.signal_reaches(Signal::Files, EXHAUSTED_SHARE_MIN)?;
     (!is_used_up || !is_used_up_at_low).then_some(is_used_up)
@@ -137,12 +138,12 @@ pub(super) fn files_used_up(case: &ServerFacts) -> Option<bool> {
 /// Returns whether plimsoll or the server found no free local port for a new connection. Either of
 /// two signs shows a lack of ports. First sign: a connection of plimsoll failed because no local
 /// port was free. Second sign: nearly all ports are in TIME-WAIT, and requests fail.
-pub(super) fn ports_used_up(case: &ServerFacts) -> bool {
+pub(super) fn are_local_ports_exhausted(case: &ServerFacts) -> bool {
     let ours = case.line.no_port + case.past.no_port > 0;
-    let fails = || case.signal_reaches(Signal::Failed, MANY_FAILURES_SHARE).unwrap_or(false);
+    let fails = || case.signal_reaches(Signal::Failed, MANY_FAILURES_SHARE_MIN).unwrap_or(false);
     let asks = !case.line.peers.is_empty() || !case.past.peers.is_empty();
     let rise = asks
-        && signal_has_risen(case, Signal::TimeWait, TWOFOLD_FACTOR, PORTS_EXHAUSTED_SHARE) == Some(true)
+        && signal_rises_and_reaches(case, Signal::TimeWait, TWOFOLD_FACTOR, PORTS_EXHAUSTED_SHARE_MIN) == Some(true)
         && fails();
     // Ports stay in TIME-WAIT for a minute, so the ports that the search used are missing in the
     // first load after the search. Requests fail at the first load after the search, or at the next
@@ -150,7 +151,7 @@ pub(super) fn ports_used_up(case: &ServerFacts) -> bool {
     let first = [&case.low, &case.half, &case.line].into_iter().find(|it| it.get(Signal::TimeWait).is_some());
     let stay = first.is_some_and(|sight| {
         let reaches = |signal: Signal, least: f64| sight.get(signal).is_some_and(|value| value >= least);
-        let is_failing = reaches(Signal::Failed, MANY_FAILURES_SHARE) || fails();
+        let is_failing = reaches(Signal::Failed, MANY_FAILURES_SHARE_MIN) || fails();
         reaches(Signal::TimeWait, EXHAUSTED_SHARE_MIN) && is_failing && sight.opened > 0
     });
     ours || rise || stay
@@ -159,17 +160,17 @@ pub(super) fn ports_used_up(case: &ServerFacts) -> bool {
 /// Returns whether new connections wait or fail while requests on open connections are as fast as a
 /// request alone. The server must have idle capacity, because a saturated server also accepts
 /// connections late.
-pub(super) fn connects_late(case: &ServerFacts) -> Option<bool> {
+pub(super) fn new_connections_wait_or_fail(case: &ServerFacts) -> Option<bool> {
     let waits = requests_wait_for_accept(case).unwrap_or(false);
-    let late = case.signal_reaches(Signal::Connect, LATE_CONNECT_NS).unwrap_or(false);
-    let failed = case.signal_reaches(Signal::ConnectFailed, MANY_FAILURES_SHARE).unwrap_or(false);
+    let late = case.signal_reaches(Signal::Connect, LATE_CONNECT_NS_MIN).unwrap_or(false);
+    let failed = case.signal_reaches(Signal::ConnectFailed, MANY_FAILURES_SHARE_MIN).unwrap_or(false);
     // A load that opens all its connections at its start may overflow a short accept queue even at
     // a low rate.
     let none_turned_away = case.low.get(Signal::ListenOverflows) == Some(0.0);
-    let before = case.low.get(Signal::Connect).is_some_and(|ns| ns >= LATE_CONNECT_NS) && !none_turned_away;
-    case.signal_max(Signal::Connect)
-        .or(case.signal_max(Signal::ConnectFailed))
-        .or(case.signal_max(Signal::Unaccepted))?;
+    let before = case.low.get(Signal::Connect).is_some_and(|ns| ns >= LATE_CONNECT_NS_MIN) && !none_turned_away;
+    case.max_at_high_load(Signal::Connect)
+        .or(case.max_at_high_load(Signal::ConnectFailed))
+        .or(case.max_at_high_load(Signal::Unaccepted))?;
     let alone_ns = case.alone_ns.or(case.low.get(Signal::Service));
     let service_ns = case.past.get(Signal::Service).or(case.line.get(Signal::Service));
     let as_fast = service_ns.zip(alone_ns).is_none_or(|(ns, alone_ns)| ns <= TWOFOLD_FACTOR * alone_ns);
@@ -195,7 +196,7 @@ pub(super) fn requests_wait_for_accept(case: &ServerFacts) -> Option<bool> {
 }
 
 /// Returns whether a low load breaks the SLO although no thread of the server is busy.
-pub(super) fn slow_at_low_load(case: &ServerFacts) -> Option<bool> {
+pub(super) fn breaks_slo_without_busy_thread(case: &ServerFacts) -> Option<bool> {
     let is_busy = case.low.get(Signal::FullestThread).is_some_and(|share| share >= 1.0 - CONSIDERABLE_SHARE_MIN);
     Some(case.breaks_slo_at_low_load()? && !is_busy)
 }
@@ -204,16 +205,16 @@ pub(super) fn slow_at_low_load(case: &ServerFacts) -> Option<bool> {
 /// that saturates the cores that the server is bound to. The result is also true for a server whose
 /// threads wait for a core although other cores are idle.
 pub(super) fn allowed_cores_are_saturated(case: &ServerFacts) -> Option<bool> {
-    let allowed = case.are_allowed_cores_saturated();
+    let allowed = case.are_bound_cores_saturated();
     let held = is_limited_to_whole_cores(case);
     [allowed, held].into_iter().flatten().reduce(|a, b| a || b)
 }
 
 fn is_limited_to_whole_cores(case: &ServerFacts) -> Option<bool> {
-    let used = case.signal_max(Signal::ServerCores)?;
+    let used = case.max_at_high_load(Signal::ServerCores)?;
     let whole = |used: f64| used.round() >= 1.0 && is_nearly_equal(used, used.round(), SMALL_SHARE_MAX);
     let most = case.best_closed_load().and_then(|sight| sight.get(Signal::ServerCores));
-    let waiting = case.signal_max(Signal::RunQueue)?;
+    let waiting = case.max_at_high_load(Signal::RunQueue)?;
     let for_each_other = signal_increase(case, Signal::InLock).unwrap_or(0.0);
     let in_turn = threads_run_one_at_a_time(case)? && has_shared_interpreter(case);
     // If cores are nearly saturated, `by_chance` threads wait for a core even without a limit on
@@ -235,9 +236,9 @@ pub(super) fn gc_runs_on_idle_cores(case: &ServerFacts) -> bool {
 /// Returns the number of threads that wait by chance for a core if the cores are as busy as in this
 /// load. The result is the mean queue length Lq of M/M/c by Sakasegawa's approximation (Ann. Inst.
 /// Stat. Math. 29, 1977).
-fn threads_waiting_by_chance(sight: &LoadSignals) -> Option<f64> {
-    let (idle, cores) = (sight.get(Signal::Idle)?, sight.get(Signal::Cores)?);
-    let busy = (1.0 - idle / cores).clamp(0.0, 1.0 - MANY_FAILURES_SHARE);
+fn threads_waiting_by_chance(signals: &LoadSignals) -> Option<f64> {
+    let (idle, cores) = (signals.get(Signal::Idle)?, signals.get(Signal::Cores)?);
+    let busy = (1.0 - idle / cores).clamp(0.0, 1.0 - MANY_FAILURES_SHARE_MIN);
     Some(busy.powf((2.0 * (cores + 1.0)).sqrt()) / (1.0 - busy))
 }
 
@@ -246,17 +247,17 @@ fn threads_waiting_by_chance(sight: &LoadSignals) -> Option<f64> {
 /// time, other processes may use the idle cores. Returns `None` if the requests may take turns at a
 /// single connection to a dependency.
 pub(super) fn threads_run_one_at_a_time(case: &ServerFacts) -> Option<bool> {
-    let is_single = case.main_peer().is_some_and(|(_, count)| (count - 1.0).abs() < MOST_SHARE_MIN);
-    if is_single && has_fixed_peer_connections(case) == Some(true) {
+    let is_single = case.main_dependency().is_some_and(|(_, count)| (count - 1.0).abs() < MOST_SHARE_MIN);
+    if is_single && has_fixed_dependency_connections(case) == Some(true) {
         return None;
     }
-    let used = case.signal_max(Signal::ServerCores)?;
-    let waits = case.signal_max(Signal::RunQueue).unwrap_or(0.0);
+    let used = case.max_at_high_load(Signal::ServerCores)?;
+    let waits = case.max_at_high_load(Signal::RunQueue).unwrap_or(0.0);
     // Threads that are woken but find the lock taken again also count as threads that wait for a
     // core.
     let in_turn = waits < MOST_SHARE_MIN
         || case.past.get(Signal::InLock).is_some_and(|waiting| waiting >= TWOFOLD_FACTOR * waits);
-    let many = case.signal_max(Signal::Threads)? >= RISEN_FACTOR_MIN;
+    let many = case.max_at_high_load(Signal::Threads)? >= RISEN_FACTOR_MIN;
     // A server that responds to all requests is not saturated, however many cores it uses.
     let is_saturated = case.has_throughput_plateau() != Some(false);
     Some(
@@ -273,7 +274,7 @@ pub(super) fn threads_run_one_at_a_time(case: &ServerFacts) -> Option<bool> {
 /// also at the load line. The machine must also have idle cores, or cores that would be idle if
 /// other processes did not compute.
 fn interpreter_uses_one_core(case: &ServerFacts) -> Option<bool> {
-    let idle = case.signal_min(Signal::Idle)? + case.signal_min(Signal::Others)?;
+    let idle = case.min_at_high_load(Signal::Idle)? + case.min_at_high_load(Signal::Others)?;
     Some(has_shared_interpreter(case) && uses_one_core_at_line(case) && idle >= MOST_SHARE_MIN)
 }
 
@@ -311,7 +312,7 @@ pub(super) fn has_shared_interpreter(case: &ServerFacts) -> bool {
 /// Returns whether the server is a proxy: it has connections to a dependency and the name of a
 /// proxy.
 fn is_proxy(case: &ServerFacts) -> bool {
-    case.main_peer().is_some() && is_program("proxy", server_process_name(case))
+    case.main_dependency().is_some() && is_program("proxy", server_process_name(case))
 }
 
 /// Returns the highest rate that the server sustained after the search, divided by the upper end of
@@ -320,7 +321,7 @@ fn is_proxy(case: &ServerFacts) -> bool {
 pub(super) fn sustained_rate_gain(case: &ServerFacts) -> Option<f64> {
     let gain =
         |limit_rps: Option<f64>, least: f64| Some(case.held_past_rps? / limit_rps?).filter(|gain| *gain >= least);
-    gain(case.upper_rps, SUSTAINED_GAIN_MIN).or_else(|| gain(case.saturated_rps, CLEARLY_MORE_FACTOR))
+    gain(case.upper_rps, SUSTAINED_GAIN_MIN).or_else(|| gain(case.saturated_rps, CLEARLY_MORE_FACTOR_MIN))
 }
 
 /// Returns whether a single request took longer at the start of the search than now, or the
@@ -339,11 +340,11 @@ pub(super) fn was_slower_at_search_start(case: &ServerFacts) -> Option<bool> {
 /// Returns whether the server has a fixed number of connections to its main peer while more
 /// requests than connections are in flight. The main peer is the dependency with the most
 /// connections.
-pub(super) fn has_fixed_peer_connections(case: &ServerFacts) -> Option<bool> {
-    let (line, past) = case.main_peer_connections()?;
-    let (_, count) = case.main_peer()?;
+pub(super) fn has_fixed_dependency_connections(case: &ServerFacts) -> Option<bool> {
+    let (line, past) = case.main_dependency_connections()?;
+    let (_, count) = case.main_dependency()?;
     let waiting = case.past.get(Signal::InFlight)?;
-    let asked = case.calls_dependency(case.main_peer()?.0).unwrap_or(true);
+    let asked = case.calls_dependency(case.main_dependency()?.0).unwrap_or(true);
     // A fixed number of connections is no shared pool if threads wait for a lock, or if each
     // process has its own connection.
     let behind_a_lock = || {
@@ -355,7 +356,7 @@ pub(super) fn has_fixed_peer_connections(case: &ServerFacts) -> Option<bool> {
         threads.zip(processes).is_some_and(|(threads, count)| count >= RISEN_FACTOR_MIN && threads <= count);
     let apart = of_processes && more_threads_wait_for_locks(case).unwrap_or(false);
     let is_fixed =
-        past >= 1.0 && (past - line).abs() <= (TWOFOLD_FACTOR * MANY_FAILURES_SHARE * past).max(MOST_SHARE_MIN);
+        past >= 1.0 && (past - line).abs() <= (TWOFOLD_FACTOR * MANY_FAILURES_SHARE_MIN * past).max(MOST_SHARE_MIN);
     let shared = !behind_a_lock().unwrap_or(false) && !apart;
     Some(asked && shared && is_fixed && waiting >= SLOWER_FACTOR_MIN * past)
 }
@@ -364,13 +365,14 @@ pub(super) fn has_fixed_peer_connections(case: &ServerFacts) -> Option<bool> {
 pub(super) fn workers_equal_served_requests(case: &ServerFacts) -> Option<bool> {
     let served = case.requests_in_service()?;
     let processes = case.worker_processes().map(|workers| {
-        let all = case.signal_max(Signal::Processes).unwrap_or(workers);
-        let alone = workers > 1.0 || case.signal_max(Signal::Threads).is_some_and(|threads| threads <= TWOFOLD_FACTOR);
-        let near = is_nearly_equal(served, workers, AGREEMENT_SHARE) && alone
-            || all > 1.0 && is_nearly_equal(served, all, AGREEMENT_SHARE);
+        let all = case.max_at_high_load(Signal::Processes).unwrap_or(workers);
+        let alone =
+            workers > 1.0 || case.max_at_high_load(Signal::Threads).is_some_and(|threads| threads <= TWOFOLD_FACTOR);
+        let near = is_nearly_equal(served, workers, COUNT_DIFFERENCE_SHARE_MAX) && alone
+            || all > 1.0 && is_nearly_equal(served, all, COUNT_DIFFERENCE_SHARE_MAX);
         near && !event_loops_accept_all(case).unwrap_or(false)
     });
-    let named = thread_group_sizes(case).any(|count| is_nearly_equal(served, count, AGREEMENT_SHARE));
+    let named = thread_group_sizes(case).any(|count| is_nearly_equal(served, count, COUNT_DIFFERENCE_SHARE_MAX));
     let several = served >= super::thresholds::SEVERAL_IN_SERVICE_MIN;
     let at_work = [sleeping_threads_equal_requests(case), are_all_threads_busy(case), Some(named)];
     let threads = at_work.into_iter().flatten().reduce(|a, b| a || b).map(|it| it && several);
@@ -384,7 +386,7 @@ pub(super) fn workers_equal_served_requests(case: &ServerFacts) -> Option<bool> 
 /// only if it is equal at the load line and above, and exceeds two threads for each core. Groups of
 /// at most two threads for each core may be event loops.
 fn thread_group_sizes(case: &ServerFacts) -> impl Iterator<Item = f64> {
-    let cores = case.signal_max(Signal::Cores).unwrap_or(f64::INFINITY);
+    let cores = case.max_at_high_load(Signal::Cores).unwrap_or(f64::INFINITY);
     let fixed = |(name, count): (&String, &f64)| (case.line.alike.get(name) == Some(count)).then_some(*count);
     case.past.alike.iter().filter_map(fixed).filter(move |count| *count > TWOFOLD_FACTOR * cores)
 }
@@ -405,13 +407,14 @@ pub(super) fn sleeping_threads_equal_requests(case: &ServerFacts) -> Option<bool
     // In a short load, each thread's state is read only once, so the sum over the loads at and
     // above the line is more exact.
     let (threads, requests) = (line.0 + past.0, line.1 + past.1);
-    let near = requests * (1.0 - ROUGH_AGREEMENT_SHARE)..requests * (1.0 + ROUGH_AGREEMENT_SHARE) + next;
+    let near = requests * (1.0 - THREAD_COUNT_DIFFERENCE_SHARE_MAX)
+        ..requests * (1.0 + THREAD_COUNT_DIFFERENCE_SHARE_MAX) + next;
     Some(requests > 0.0 && near.contains(&threads))
 }
 
 /// Returns the mean number of requests in service in a load, by Little's law.
-fn mean_requests_in_service(case: &ServerFacts, sight: &LoadSignals) -> Option<f64> {
-    Some(sight.get(Signal::Goodput)? * case.worker_time_ns()? / 1e9)
+fn mean_requests_in_service(case: &ServerFacts, signals: &LoadSignals) -> Option<f64> {
+    Some(signals.get(Signal::Goodput)? * case.worker_time_ns()? / 1e9)
 }
 
 /// Returns whether all threads that wait for work at a low load serve a request above the load
@@ -422,7 +425,7 @@ fn are_all_threads_busy(case: &ServerFacts) -> Option<bool> {
     let beyond = mean_requests_in_service(case, &case.past)? - mean_requests_in_service(case, &case.low)?;
     let sleeping = signal_increase(case, Signal::InSleep)?;
     let as_many = beyond > 0.0
-        && is_nearly_equal(low - past, beyond, ROUGH_AGREEMENT_SHARE)
+        && is_nearly_equal(low - past, beyond, THREAD_COUNT_DIFFERENCE_SHARE_MAX)
         && sleeping <= (1.0 + NOTICEABLE_SHARE_MIN) * beyond;
     Some(low >= super::thresholds::SEVERAL_IN_SERVICE_MIN && past <= SMALL_SHARE_MAX * low && as_many)
 }
@@ -466,7 +469,7 @@ pub(super) fn has_polling_threads(case: &ServerFacts) -> Option<bool> {
 /// data. Threads that sleep until a timer ends do not wait for the response of a dependency.
 fn threads_wait_for_timers(case: &ServerFacts) -> Option<bool> {
     let (beyond, reading) = (signal_increase(case, Signal::InSleep)?, case.past.get(Signal::InRead)?);
-    let few = case.past.get(Signal::PeerWaiting).is_none() || calls_are_few(case).unwrap_or(false);
+    let few = case.past.get(Signal::PeerWaiting).is_none() || few_dependency_calls_are_open(case).unwrap_or(false);
     let many = beyond >= COUNT_ABOVE_CHANCE_MIN && beyond >= COUNT_ABOVE_CHANCE_MIN * reading;
     Some(many && beyond >= CONSIDERABLE_SHARE_MIN * case.past.get(Signal::InFlight)? && few)
 }
@@ -479,11 +482,11 @@ fn open_dependency_calls(case: &ServerFacts) -> Option<f64> {
 
 /// Returns whether hardly any request in flight waits for a dependency, and the main peer has idle
 /// connections.
-fn calls_are_few(case: &ServerFacts) -> Option<bool> {
+fn few_dependency_calls_are_open(case: &ServerFacts) -> Option<bool> {
     let calls = open_dependency_calls(case)?;
     Some(
         calls <= NOTICEABLE_SHARE_MIN * case.past.get(Signal::InFlight)?
-            && calls < BUSY_RESOURCE_IN_SERVICE_MIN * case.main_peer()?.1,
+            && calls < BUSY_RESOURCE_IN_SERVICE_MIN * case.main_dependency()?.1,
     )
 }
 
@@ -493,7 +496,7 @@ pub(super) fn open_calls_equal_served_requests(case: &ServerFacts) -> Option<boo
     let calls = open_dependency_calls(case)?;
     let rise = calls >= super::thresholds::SEVERAL_IN_SERVICE_MIN
         && calls >= TWOFOLD_FACTOR * case.low.get(Signal::PeerWaiting)?;
-    let as_many = is_nearly_equal(calls, case.requests_in_service()?, ROUGH_AGREEMENT_SHARE);
+    let as_many = is_nearly_equal(calls, case.requests_in_service()?, THREAD_COUNT_DIFFERENCE_SHARE_MAX);
     Some(rise && as_many && case.past.get(Signal::InFlight)? >= TWOFOLD_FACTOR * calls)
 }
 
@@ -514,7 +517,7 @@ pub(super) fn calls_pile_up(case: &ServerFacts) -> Option<bool> {
     if open_calls_exceed_served_requests(case) == Some(true) {
         return Some(true);
     }
-    let (line, past) = case.main_peer_connections()?;
+    let (line, past) = case.main_dependency_connections()?;
     let (waiting, served) = (case.past.get(Signal::InFlight)?, case.requests_in_service()?);
     let rises = |calls: f64| case.low.get(Signal::PeerWaiting).is_none_or(|low| calls >= SLOWER_FACTOR_MIN * low);
     // Idle connections stay open, so the number of connections alone does not show how many calls
@@ -523,9 +526,11 @@ pub(super) fn calls_pile_up(case: &ServerFacts) -> Option<bool> {
     let in_use = peer_waiting.map_or(served >= BUSY_RESOURCE_IN_SERVICE_MIN, |calls| {
         calls >= BUSY_RESOURCE_IN_SERVICE_MIN * past && rises(calls)
     });
-    let full =
-        has_fixed_peer_connections(case)? && served < (1.0 - CONSIDERABLE_SHARE_MIN) * past && past > 1.0 && in_use;
-    let asked = !calls_are_few(case).unwrap_or(false);
+    let full = has_fixed_dependency_connections(case)?
+        && served < (1.0 - CONSIDERABLE_SHARE_MIN) * past
+        && past > 1.0
+        && in_use;
+    let asked = !few_dependency_calls_are_open(case).unwrap_or(false);
     let grows = past >= (1.0 + CONSIDERABLE_SHARE_MIN) * line
         && past >= line + TWOFOLD_FACTOR
         && waiting <= SLOWER_FACTOR_MIN * past
@@ -543,24 +548,24 @@ fn open_calls_exceed_served_requests(case: &ServerFacts) -> Option<bool> {
 
 /// Returns whether a dependency has saturated its cores while the server has not. A dependency with
 /// one process can use one core; several processes can use all cores.
-pub(super) fn dependency_full(case: &ServerFacts) -> Option<bool> {
+pub(super) fn is_dependency_saturated(case: &ServerFacts) -> Option<bool> {
     let (Some(cores), Some(processes)) =
-        (case.signal_max(Signal::DownstreamCores), case.signal_max(Signal::DownstreamProcesses))
+        (case.max_at_high_load(Signal::DownstreamCores), case.max_at_high_load(Signal::DownstreamProcesses))
     else {
         return Some(false);
     };
-    let own = case.signal_max(Signal::ServerCores)?;
+    let own = case.max_at_high_load(Signal::ServerCores)?;
     let low = case.low.get(Signal::DownstreamCores).unwrap_or(0.0);
     let one = processes <= 1.0
         && ONE_CORE_RANGE.contains(&cores)
         && cores >= 1.0 - SMALL_SHARE_MAX
-        && own < 1.0 - AGREEMENT_SHARE;
+        && own < 1.0 - COUNT_DIFFERENCE_SHARE_MAX;
     // If the server and a dependency together saturate the machine, the dependency is the limit
     // only if it uses much more CPU time. The backend behind a proxy counts as part of the server,
     // not as a dependency.
     let all = case.are_cores_saturated()?
         && cores > SLOWER_FACTOR_MIN * own
-        && cores > CONSIDERABLE_SHARE_MIN * case.signal_max(Signal::Cores)?;
+        && cores > CONSIDERABLE_SHARE_MIN * case.max_at_high_load(Signal::Cores)?;
     let service = is_proxy(case) && processes > 1.0 && case.are_cores_saturated()?;
     Some((one || all) && !service && low < BUSY_RESOURCE_IN_SERVICE_MIN * cores && !case.is_thread_saturated()?)
 }
@@ -571,13 +576,13 @@ pub(super) fn connections_queue_at_dependency(case: &ServerFacts) -> Option<bool
     let many = past >= COUNT_ABOVE_CHANCE_MIN
         && past >= CONSIDERABLE_SHARE_MIN * case.past.get(Signal::InFlight)?
         && low <= SMALL_SHARE_MAX * past;
-    Some(many && !dependency_full(case).unwrap_or(false))
+    Some(many && !is_dependency_saturated(case).unwrap_or(false))
 }
 
 /// Returns the address of the server's database, known by the name of its process. Among several
 /// databases, the database with the most open calls counts.
 pub(super) fn database_address(case: &ServerFacts) -> Option<&str> {
-    let is_known = |peer: &str| case.name_of_peer(peer).is_some_and(|name| is_program("database", name));
+    let is_known = |peer: &str| case.dependency_process_name(peer).is_some_and(|name| is_program("database", name));
     let calls = |peer: &str| case.past.calls_to_peers.get(peer).copied().unwrap_or(0.0);
     let all = case.past.peers.iter().filter(|(peer, _)| is_known(peer));
     let most = all.max_by(|a, b| calls(a.0).total_cmp(&calls(b.0)).then(a.1.total_cmp(b.1)));
@@ -592,7 +597,7 @@ pub(super) fn statements_wait_for_locks(case: &ServerFacts) -> Option<bool> {
     if waiting_statements(case).is_some() {
         return Some(true);
     }
-    let idle = case.signal_max(Signal::DownstreamCores)? < BUSY_RESOURCE_IN_SERVICE_MIN
+    let idle = case.max_at_high_load(Signal::DownstreamCores)? < BUSY_RESOURCE_IN_SERVICE_MIN
         && case.signal_reaches(Signal::IoPressure, NOTICEABLE_SHARE_MIN) != Some(true);
     let (address, calls) = case.most_called_dependency()?;
     let low = case.low.calls_to_peers.get(address).copied().unwrap_or(0.0);
@@ -607,7 +612,8 @@ pub(super) fn statements_wait_for_locks(case: &ServerFacts) -> Option<bool> {
 /// than the number of requests in service.
 pub(super) fn waiting_statements(case: &ServerFacts) -> Option<f64> {
     let titles = signal_increase(case, Signal::DownstreamInLock);
-    let is_idle = case.signal_max(Signal::DownstreamCores).is_some_and(|cores| cores < BUSY_RESOURCE_IN_SERVICE_MIN);
+    let is_idle =
+        case.max_at_high_load(Signal::DownstreamCores).is_some_and(|cores| cores < BUSY_RESOURCE_IN_SERVICE_MIN);
     let idle = is_idle && case.signal_reaches(Signal::IoPressure, NOTICEABLE_SHARE_MIN) != Some(true);
     let threads = signal_increase(case, Signal::DownstreamThreadsWaiting).filter(|_| idle);
     let served = case.requests_in_service()?;
@@ -616,23 +622,30 @@ pub(super) fn waiting_statements(case: &ServerFacts) -> Option<f64> {
 
 /// Returns whether the server's connections wait for most of the time because the client's receive
 /// window is full. The number of waiting connections must grow with the load.
-pub(super) fn window_full(case: &ServerFacts) -> Option<bool> {
+pub(super) fn is_client_window_full(case: &ServerFacts) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::WindowWaiting)?, case.past.get(Signal::WindowWaiting)?);
-    Some(case.signal_max(Signal::WindowLimited)? >= MOST_SHARE_MIN && past >= RISEN_FACTOR_MIN * low + TWOFOLD_FACTOR)
+    Some(
+        case.max_at_high_load(Signal::WindowLimited)? >= MOST_SHARE_MIN
+            && past >= RISEN_FACTOR_MIN * low + TWOFOLD_FACTOR,
+    )
 }
 
 /// Returns whether the server leaves more bytes from a dependency unread than a TCP window holds.
 pub(super) fn server_reads_dependency_late(case: &ServerFacts) -> Option<bool> {
     case.low.get(Signal::PeerUnread)?;
-    signal_has_risen(case, Signal::PeerUnread, QUEUE_GROWTH_FACTOR, RECEIVE_WINDOW_BYTES)
+    signal_rises_and_reaches(case, Signal::PeerUnread, QUEUE_GROWTH_FACTOR_MIN, RECEIVE_WINDOW_BYTES)
 }
 
 /// Returns whether receivers other than the server's clients leave the server's output unread.
 pub(super) fn other_receivers_read_late(case: &ServerFacts) -> Option<bool> {
     case.low.get(Signal::PeerUnsent)?;
     let besides = !case.line.read_by_others && !case.past.read_by_others;
-    let left =
-        signal_has_risen(case, Signal::PeerUnsent, QUEUE_GROWTH_FACTOR, NOTICEABLE_SHARE_MIN * RECEIVE_WINDOW_BYTES)?;
+    let left = signal_rises_and_reaches(
+        case,
+        Signal::PeerUnsent,
+        QUEUE_GROWTH_FACTOR_MIN,
+        NOTICEABLE_SHARE_MIN * RECEIVE_WINDOW_BYTES,
+    )?;
     Some(besides && left && !open_calls_exceed_served_requests(case).unwrap_or(false))
 }
 
@@ -651,26 +664,32 @@ pub(super) fn threads_wait_for_pipe_reader(case: &ServerFacts) -> Option<bool> {
 /// receives in a tenth of a second. Returns `false` if the server leaves many arrived bytes unread.
 pub(super) fn dependency_bytes_are_in_transit(case: &ServerFacts) -> Option<bool> {
     case.low.get(Signal::PeerOnTheWay)?;
-    let queued = signal_has_risen(
+    let queued = signal_rises_and_reaches(
         case,
         Signal::PeerOnTheWay,
-        TWOFOLD_FACTOR * QUEUE_GROWTH_FACTOR,
+        TWOFOLD_FACTOR * QUEUE_GROWTH_FACTOR_MIN,
         COUNT_ABOVE_CHANCE_MIN * RECEIVE_WINDOW_BYTES,
     )?;
-    let top = case.signal_max(Signal::PeerOnTheWay)?;
-    let unread = case.signal_max(Signal::PeerUnread).unwrap_or(0.0);
-    Some(queued && top >= SMALL_SHARE_MAX * case.signal_max(Signal::BytesIn)? && unread <= CONSIDERABLE_SHARE_MIN * top)
+    let top = case.max_at_high_load(Signal::PeerOnTheWay)?;
+    let unread = case.max_at_high_load(Signal::PeerUnread).unwrap_or(0.0);
+    Some(
+        queued
+            && top >= SMALL_SHARE_MAX * case.max_at_high_load(Signal::BytesIn)?
+            && unread <= CONSIDERABLE_SHARE_MIN * top,
+    )
 }
 
 /// Returns whether responses of a dependency arrive piece by piece for many of the requests in
 /// flight. Returns `false` if the dependency has saturated its cores, or if the server reads the
 /// responses late.
-pub(super) fn arrives_slowly_from_dependency(case: &ServerFacts) -> Option<bool> {
+pub(super) fn dependency_responses_arrive_slowly(case: &ServerFacts) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::PeerComing)?, case.past.get(Signal::PeerComing)?);
     let most = past >= RISEN_FACTOR_MIN * low + RISEN_FACTOR_MIN
         && past >= CONSIDERABLE_SHARE_MIN * case.past.get(Signal::InFlight)?;
     let much = case.past.get(Signal::PeerReceived)? >= RECEIVE_WINDOW_BYTES;
     Some(
-        most && much && !server_reads_dependency_late(case).unwrap_or(false) && !dependency_full(case).unwrap_or(false),
+        most && much
+            && !server_reads_dependency_late(case).unwrap_or(false)
+            && !is_dependency_saturated(case).unwrap_or(false),
     )
 }

@@ -5,11 +5,11 @@
 //!
 //! Not here: the conclusions from the facts (`features`).
 
-use super::demands::{ServiceDemand, UsedResource, busy_allowed_cores, demands};
+use super::demands::{ServiceDemand, UsedResource, busy_allowed_cores, estimate_demands};
 use super::signals::{LoadSignals, Signal};
 use super::thresholds::{
-    AVAILABLE_IDLE_SHARE_MIN, CLEARLY_MORE_FACTOR, CONSIDERABLE_SHARE_MIN, COUNT_ABOVE_CHANCE_MIN,
-    INTERRUPTED_THREAD_SHARE_MIN, KEEPS_UP_SHARE_MIN, MANY_FAILURES_SHARE, MOST_SHARE_MIN, NOTICEABLE_SHARE_MIN,
+    AVAILABLE_IDLE_SHARE_MIN, CLEARLY_MORE_FACTOR_MIN, CONSIDERABLE_SHARE_MIN, COUNT_ABOVE_CHANCE_MIN,
+    INTERRUPTED_THREAD_SHARE_MIN, KEEPS_UP_SHARE_MIN, MANY_FAILURES_SHARE_MIN, MOST_SHARE_MIN, NOTICEABLE_SHARE_MIN,
     ONE_CORE_RANGE, RISEN_FACTOR_MIN, SATURATED_IDLE_SHARE_MAX, SATURATED_THREAD_SHARE_MIN, SLOWER_FACTOR_MIN,
     SMALL_SHARE_MAX, THROTTLED_PERIODS_SHARE_MIN, TWOFOLD_FACTOR, WAKE_UP_TIME_MAX_NS,
 };
@@ -38,7 +38,7 @@ pub struct Loads<'a> {
     pub closed: Vec<&'a Run>,
     /// Number of processes of the server's control group that the kernel killed because memory was
     /// short, during the steady loads or during the search. `None`: the number is not known.
-    pub killed: Option<f64>,
+    pub killed_processes: Option<f64>,
 }
 
 /// Returns how many processes the kernel killed during these runs because memory was short. The
@@ -85,7 +85,7 @@ impl<'a> Loads<'a> {
             past: past.map(|found| found.2),
             sustained_above_line: past.filter(|found| found.1.verdict == Verdict::Pass).map(|found| found.2),
             closed: Vec::new(),
-            killed: killed_processes(runs.iter().copied()),
+            killed_processes: killed_processes(runs.iter().copied()),
         }
     }
 }
@@ -204,7 +204,7 @@ impl ServerFacts {
     /// Computes the facts from the result of a search and the steady loads after it. `findings`
     /// contains no loads that only drain queues or warm up the server.
     pub fn from_loads(findings: &Findings, loads: &Loads) -> ServerFacts {
-        let under = |run: &Run| LoadSignals::with_lag_bound(run, findings.slo.bound_min_ns());
+        let under = |run: &Run| LoadSignals::from_run_with_latency_bound(run, findings.slo.bound_min_ns());
         let sight = |run: Option<&Run>| run.map(under).unwrap_or_default();
         let [low, half, line, past] = [loads.low, loads.half, loads.line, loads.past].map(sight);
         // Among several closed-loop loads, the one with the highest goodput counts.
@@ -233,8 +233,8 @@ impl ServerFacts {
         let held_back_ns = low.held_back_ns;
         let overloads = findings.trials.iter().filter(|trial| trial.verdict == Verdict::Fail);
         let saturated_rps = overloads.filter_map(|trial| trial.evidence.saturated_rps).reduce(f64::max);
-        let demands = demands(&[&low, &half, &line, &past]);
-        let failing = findings.constant_failure.filter(|failing| failing.how == SloBreakKind::Failed);
+        let demands = estimate_demands(&[&low, &half, &line, &past]);
+        let failing = findings.constant_failure.filter(|failing| failing.kind == SloBreakKind::Failed);
         ServerFacts {
             held_past_rps: loads.sustained_above_line.and_then(|run| under(run).get(Signal::Offered)),
             lower_rps: findings.load_line_rps.rps * requests_each,
@@ -246,7 +246,7 @@ impl ServerFacts {
             sustained_rps,
             saturated_rps: saturated_rps.map(|rps| rps * requests_each),
             is_search_disturbed: findings.interference.disturbed,
-            counted: findings.counted.to_owned(),
+            counted: findings.rate_unit.to_owned(),
             requests_each,
             alone_ns,
             alone_first_ns,
@@ -254,7 +254,7 @@ impl ServerFacts {
             constant_failure: failing
                 .map(|failing| ConstantFailureShare { share: failing.share, text: failing.failure_text() }),
             target_loss: findings.target_loss.map(|gone| gone.server_loss_text()),
-            killed: loads.killed,
+            killed: loads.killed_processes,
             demands,
             low,
             half,
@@ -272,14 +272,14 @@ impl ServerFacts {
 
     /// Formats a rate of requests in the unit of the offered load, such as `1 000 requests/s` or
     /// `100 sessions/s`.
-    pub fn offered_text(&self, requests_rps: f64) -> String {
+    pub fn rate_text(&self, requests_rps: f64) -> String {
         format!("{} {}/s", crate::format::rate(requests_rps / self.requests_each), self.counted)
     }
 
     /// Returns whether the interval of the load line is so wide that its lower end does not stand
     /// for the load line.
     pub fn is_load_line_uncertain(&self) -> bool {
-        self.upper_rps.is_some_and(|upper_rps| upper_rps > CLEARLY_MORE_FACTOR * self.lower_rps)
+        self.upper_rps.is_some_and(|upper_rps| upper_rps > CLEARLY_MORE_FACTOR_MIN * self.lower_rps)
     }
 
     /// Formats the load line for a sentence: one rate, or both ends of a wide interval. Without an
@@ -287,18 +287,18 @@ impl ServerFacts {
     pub fn load_line_text(&self) -> String {
         let lower_end_rps = self.interval_lower_rps.unwrap_or(self.lower_rps);
         match self.upper_rps {
-            None => format!("at least {lower_rate}", lower_rate = self.offered_text(lower_end_rps)),
+            None => format!("at least {lower_rate}", lower_rate = self.rate_text(lower_end_rps)),
             Some(upper_rps) if self.is_load_line_uncertain() => format!(
                 "between {} and {upper_rate}",
                 crate::format::rate(lower_end_rps / self.requests_each),
-                upper_rate = self.offered_text(upper_rps)
+                upper_rate = self.rate_text(upper_rps)
             ),
-            Some(_) => self.offered_text(self.lower_rps),
+            Some(_) => self.rate_text(self.lower_rps),
         }
     }
 
     /// Returns the maximum of a signal at the load line and above; `None` if it was not observed.
-    pub fn signal_max(&self, signal: Signal) -> Option<f64> {
+    pub fn max_at_high_load(&self, signal: Signal) -> Option<f64> {
         // Above the line, the kernel may interrupt a thread to serve waiting connections, so the
         // thread's measured share of a core is too low. The closed-loop load has fewer waiting
         // connections than the load above the line.
@@ -315,25 +315,25 @@ impl ServerFacts {
         let answered = |sight: &LoadSignals| sight.get(Signal::Goodput);
         // In a closed loop, a user whose request is rejected sends the next request immediately, so
         // rejections increase the load.
-        let refuses = self.closed.get(Signal::Failed).is_some_and(|share| share >= MANY_FAILURES_SHARE);
+        let refuses = self.closed.get(Signal::Failed).is_some_and(|share| share >= MANY_FAILURES_SHARE_MIN);
         (!refuses && answered(&self.closed)? >= answered(&self.past)?).then_some(&self.closed)
     }
 
     /// Returns the minimum of a signal at the load line and above; `None` if it was not observed.
-    pub fn signal_min(&self, signal: Signal) -> Option<f64> {
+    pub fn min_at_high_load(&self, signal: Signal) -> Option<f64> {
         self.line.get(signal).into_iter().chain(self.past.get(signal)).reduce(f64::min)
     }
 
     /// Returns whether the maximum of a signal at the load line and above is at least `least`.
     pub fn signal_reaches(&self, signal: Signal, least: f64) -> Option<bool> {
-        self.signal_max(signal).map(|top| top >= least)
+        self.max_at_high_load(signal).map(|top| top >= least)
     }
 
     /// Returns whether the maximum of a signal at the load line and above is at least `times` its
     /// value at the low load. A signal that is 0 at the low load and positive at the load line or
     /// above has risen.
     pub fn signal_rises(&self, signal: Signal, times: f64) -> Option<bool> {
-        let (low, top) = (self.low.get(signal)?, self.signal_max(signal)?);
+        let (low, top) = (self.low.get(signal)?, self.max_at_high_load(signal)?);
         Some(top > 0.0 && top >= low * times)
     }
 
@@ -380,7 +380,7 @@ impl ServerFacts {
         // If the server sustained a rate above the load line, its limit may be anywhere between
         // this rate and the next higher load.
         let next_step = self.held_past_rps.is_some_and(|held| offered_rps <= SLOWER_FACTOR_MIN * held);
-        let anywhere = self.lower_rps <= 0.0 || self.queues_unevenly() || next_step;
+        let anywhere = self.lower_rps <= 0.0 || self.has_uneven_queues() || next_step;
         let most = if anywhere { f64::INFINITY } else { known * (1.0 + SMALL_SHARE_MAX) };
         Some(goodput_rps < offered_rps * KEEPS_UP_SHARE_MIN && goodput_rps <= most)
     }
@@ -388,7 +388,7 @@ impl ServerFacts {
     /// Returns whether some requests wait long above the line while most are as fast as at a low
     /// load. The reason is that each process of the server has its own queue: kept-alive
     /// connections stay with their process, so some queues fill first.
-    fn queues_unevenly(&self) -> bool {
+    fn has_uneven_queues(&self) -> bool {
         let p50 = |sight: &LoadSignals| sight.get(Signal::P50);
         let soon =
             p50(&self.past).zip(p50(&self.low)).is_some_and(|(past_ns, low_ns)| past_ns <= SLOWER_FACTOR_MIN * low_ns);
@@ -407,9 +407,9 @@ impl ServerFacts {
     /// Idle cores and waiting threads coincide because the kernel does not move waiting threads to
     /// idle cores immediately.
     pub fn are_cores_saturated(&self) -> Option<bool> {
-        let (idle, cores) = (self.signal_min(Signal::Idle)?, self.signal_max(Signal::Cores)?);
+        let (idle, cores) = (self.min_at_high_load(Signal::Idle)?, self.max_at_high_load(Signal::Cores)?);
         let wanted = |sight: &LoadSignals| {
-            let (idle, waiting) = (sight.get(Signal::Idle)?, self.waiting_for_cores(sight)?);
+            let (idle, waiting) = (sight.get(Signal::Idle)?, self.threads_waiting_for_cores(sight)?);
             Some(idle < AVAILABLE_IDLE_SHARE_MIN * cores && waiting >= idle.max(MOST_SHARE_MIN))
         };
         let wanted = wanted(&self.line) == Some(true) || wanted(&self.past) == Some(true);
@@ -420,40 +420,40 @@ impl ServerFacts {
     /// just being woken. The time to wake a thread comes from the low load, where cores are idle.
     /// Returns `None` if at least as many threads wait for each other as for a core. Threads that
     /// already wait for each other at the low load do not count.
-    fn waiting_for_cores(&self, sight: &LoadSignals) -> Option<f64> {
+    fn threads_waiting_for_cores(&self, signals: &LoadSignals) -> Option<f64> {
         let woken_rps = |sight: &LoadSignals| Some(sight.get(Signal::Switches)? * sight.get(Signal::Goodput)?);
         let woken = woken_rps(&self.low).filter(|rps| *rps > 0.0);
         let wake_s = woken.zip(self.low.get(Signal::RunQueue)).map_or(0.0, |(rps, waiting)| waiting / rps);
-        let waiting = sight.get(Signal::RunQueue)? - woken_rps(sight)? * wake_s;
+        let waiting = signals.get(Signal::RunQueue)? - woken_rps(signals)? * wake_s;
         let for_each_other = |sight: &LoadSignals| sight.get(Signal::InLock).unwrap_or(0.0);
-        (for_each_other(sight) - for_each_other(&self.low) < waiting).then_some(waiting)
+        (for_each_other(signals) - for_each_other(&self.low) < waiting).then_some(waiting)
     }
 
     /// Returns whether the server is bound to some cores, and all these cores are in use at the
     /// load line or above. The cores may be in use by the server, or by dependencies that are bound
     /// to the same cores.
-    pub fn are_allowed_cores_saturated(&self) -> Option<bool> {
-        let allowed = self.signal_max(Signal::CoresAllowed)?;
+    pub fn are_bound_cores_saturated(&self) -> Option<bool> {
+        let allowed = self.max_at_high_load(Signal::CoresAllowed)?;
         let used = [&self.line, &self.past].into_iter().filter_map(busy_allowed_cores).reduce(f64::max)?;
-        Some(allowed < self.signal_max(Signal::Cores)? && used >= (1.0 - SMALL_SHARE_MAX) * allowed)
+        Some(allowed < self.max_at_high_load(Signal::Cores)? && used >= (1.0 - SMALL_SHARE_MAX) * allowed)
     }
 
     /// Returns whether the server may use only one core of a machine with more cores. On one core,
     /// a saturated thread does not show that one thread is the limit, because a second thread would
     /// have no core.
     pub fn is_bound_to_one_core(&self) -> bool {
-        self.signal_max(Signal::CoresAllowed)
-            .zip(self.signal_max(Signal::Cores))
+        self.max_at_high_load(Signal::CoresAllowed)
+            .zip(self.max_at_high_load(Signal::Cores))
             .is_some_and(|(own, all)| own <= 1.0 && all > 1.0)
     }
 
     /// Returns whether the server has idle cores that it may use, at the load line and above.
     pub fn has_idle_cores(&self) -> Option<bool> {
         let closed = self.best_closed_load().and_then(|sight| sight.get(Signal::Idle)).unwrap_or(0.0);
-        let (idle, cores) = (self.signal_min(Signal::Idle)?.max(closed), self.signal_max(Signal::Cores)?);
+        let (idle, cores) = (self.min_at_high_load(Signal::Idle)?.max(closed), self.max_at_high_load(Signal::Cores)?);
         Some(
             idle >= (AVAILABLE_IDLE_SHARE_MIN * cores).min(MOST_SHARE_MIN)
-                && !self.are_allowed_cores_saturated().unwrap_or(false)
+                && !self.are_bound_cores_saturated().unwrap_or(false)
                 && !self.are_cores_saturated()?,
         )
     }
@@ -463,9 +463,9 @@ impl ServerFacts {
     /// garbage or compile code for the server's runtime. A saturated thread and its helper threads
     /// together use one core.
     pub fn is_thread_saturated(&self) -> Option<bool> {
-        let fullest = self.signal_max(Signal::FullestThread)?;
-        let one_core = || self.signal_max(Signal::ServerCores).is_some_and(|used| ONE_CORE_RANGE.contains(&used));
-        let alone = || self.signal_max(Signal::FullThreads).is_some_and(|count| count <= 1.0);
+        let fullest = self.max_at_high_load(Signal::FullestThread)?;
+        let one_core = || self.max_at_high_load(Signal::ServerCores).is_some_and(|used| ONE_CORE_RANGE.contains(&used));
+        let alone = || self.max_at_high_load(Signal::FullThreads).is_some_and(|count| count <= 1.0);
         // If a server rejects requests but responds as fast as before, no request waits, and no
         // thread is saturated.
         let waits = || {
@@ -476,15 +476,17 @@ impl ServerFacts {
             || fullest >= INTERRUPTED_THREAD_SHARE_MIN && one_core() && alone() && waits()?;
         // A thread that is equally busy at a low load polls, or does work that no request needs.
         let by_requests = self.low.get(Signal::FullestThread).is_none_or(|low| low < (1.0 - SMALL_SHARE_MAX) * fullest);
-        Some(is_full && by_requests && !self.cores_full_by_other_threads().unwrap_or(false))
+        Some(is_full && by_requests && !self.several_threads_saturate_cores().unwrap_or(false))
     }
 
     /// Returns whether no core is idle because several threads of the server are busy. If several
     /// busy threads leave no core idle, the cores are the limit, even if one of the threads uses a
     /// whole core.
-    fn cores_full_by_other_threads(&self) -> Option<bool> {
-        let other_threads = self.signal_max(Signal::ServerCores)? - self.signal_max(Signal::FullestThread)?;
-        let own = self.signal_max(Signal::ServerCores)? >= (1.0 - SMALL_SHARE_MAX) * self.signal_max(Signal::Cores)?;
+    fn several_threads_saturate_cores(&self) -> Option<bool> {
+        let other_threads =
+            self.max_at_high_load(Signal::ServerCores)? - self.max_at_high_load(Signal::FullestThread)?;
+        let own = self.max_at_high_load(Signal::ServerCores)?
+            >= (1.0 - SMALL_SHARE_MAX) * self.max_at_high_load(Signal::Cores)?;
         Some(self.are_cores_saturated()? && own && other_threads >= MOST_SHARE_MIN)
     }
 
@@ -494,13 +496,13 @@ impl ServerFacts {
     /// runs idle workers on idle cores.
     pub fn gc_share(&self) -> Option<f64> {
         let past = self.past.get(Signal::Gc).filter(|_| self.past.collects_beside);
-        past.or(self.signal_max(Signal::Gc))
+        past.or(self.max_at_high_load(Signal::Gc))
     }
 
     /// Returns whether garbage collection takes more CPU time from requests, or stops requests for
     /// longer, than at a low load. The function also returns true if garbage collection is so
     /// costly that even a low load fails.
-    pub fn collects_more_under_load(&self) -> bool {
+    pub fn gc_costs_more_under_load(&self) -> bool {
         let work = |sight: &LoadSignals| Some(sight.get(Signal::Gc)? * sight.get(Signal::ServerCores)?);
         let low = work(&self.low).unwrap_or(0.0);
         let top = [&self.line, &self.past].into_iter().filter_map(work).fold(0.0, f64::max);
@@ -527,7 +529,7 @@ impl ServerFacts {
     /// clearly larger than at a low load. The number of waiting threads must double, unless the
     /// number rises from below one to about one.
     pub fn more_threads_wait(&self, signal: Signal, least: f64) -> Option<bool> {
-        let (top, low) = (self.signal_max(signal)?, self.low.get(signal).unwrap_or(0.0));
+        let (top, low) = (self.max_at_high_load(signal)?, self.low.get(signal).unwrap_or(0.0));
         let one = top >= 1.0 - CONSIDERABLE_SHARE_MIN
             && low <= 1.0 - CONSIDERABLE_SHARE_MIN
             && top >= (1.0 + CONSIDERABLE_SHARE_MIN) * low;
@@ -537,9 +539,9 @@ impl ServerFacts {
     /// Returns whether more requests are in service than the server uses cores. If more requests
     /// are in service than cores are used, the server's workers wait for something other than a
     /// core.
-    pub fn is_waiting_in_service(&self) -> Option<bool> {
+    pub fn requests_in_service_exceed_cores(&self) -> Option<bool> {
         let served_ns = self.worker_time_ns()? - WAKE_UP_TIME_MAX_NS;
-        Some(self.best_rps * served_ns / 1e9 >= CLEARLY_MORE_FACTOR * self.signal_max(Signal::ServerCores)?)
+        Some(self.best_rps * served_ns / 1e9 >= CLEARLY_MORE_FACTOR_MIN * self.max_at_high_load(Signal::ServerCores)?)
     }
 
     /// Returns whether the server's control group exhausted its CPU quota in at least 5 % of the
@@ -551,7 +553,7 @@ impl ServerFacts {
     /// Returns the facts with the demands on resources added. A recorded file of the facts does not
     /// contain the demands.
     pub fn with_demands(mut self) -> ServerFacts {
-        self.demands = demands(&[&self.low, &self.half, &self.line, &self.past]);
+        self.demands = estimate_demands(&[&self.low, &self.half, &self.line, &self.past]);
         self
     }
 
@@ -568,7 +570,7 @@ impl ServerFacts {
     /// number of these connections. If some dependencies get requests from the server, dependencies
     /// that get hardly any requests are ignored. A dependency has priority if its number of
     /// connections is fixed, and about equals the number of requests in service.
-    pub fn main_peer(&self) -> Option<(&str, f64)> {
+    pub fn main_dependency(&self) -> Option<(&str, f64)> {
         let in_use = |peer: &&String| self.calls_dependency(peer) != Some(false);
         let in_use: BTreeSet<&String> = self.line.peers.keys().chain(self.past.peers.keys()).filter(in_use).collect();
         let counts = |(peer, _): &(&String, &f64)| in_use.is_empty() || in_use.contains(peer);
@@ -589,7 +591,7 @@ impl ServerFacts {
     /// requests complete cannot limit the server.
     pub fn calls_dependency(&self, peer: &str) -> Option<bool> {
         let sent = self.past.sent_to_peers.get(peer).or(self.line.sent_to_peers.get(peer))?;
-        Some(*sent >= THROTTLED_PERIODS_SHARE_MIN * self.signal_max(Signal::Goodput)?)
+        Some(*sent >= THROTTLED_PERIODS_SHARE_MIN * self.max_at_high_load(Signal::Goodput)?)
     }
 
     /// Returns the dependency with the most open calls above the line: its address, and the mean
@@ -609,7 +611,7 @@ impl ServerFacts {
 
     /// Returns the name of the process that listens at an address; `None` if the process is not on
     /// this machine.
-    pub fn name_of_peer(&self, address: &str) -> Option<&str> {
+    pub fn dependency_process_name(&self, address: &str) -> Option<&str> {
         let sights = [&self.past, &self.line, &self.half, &self.low];
         sights.into_iter().find_map(|sight| sight.peer_names.get(address)).map(String::as_str)
     }
@@ -623,8 +625,8 @@ impl ServerFacts {
     /// Returns the numbers of connections to the main peer at the load line and above. The main
     /// peer is the dependency that [`Self::main_peer`] returns. If the connections were not
     /// observed at the load line, the number at half of the load line counts.
-    pub fn main_peer_connections(&self) -> Option<(f64, f64)> {
-        let (peer, _) = self.main_peer()?;
+    pub fn main_dependency_connections(&self) -> Option<(f64, f64)> {
+        let (peer, _) = self.main_dependency()?;
         let line = self.line.peers.get(peer).or(self.half.peers.get(peer)).copied()?;
         Some((line, self.past.peers.get(peer).copied()?))
     }
@@ -632,7 +634,7 @@ impl ServerFacts {
     /// Returns a signal at the low load, at the load line and above. For
     /// [`Signal::PeerConnections`], only connections to the main peer count.
     pub fn values_at_each_load(&self, signal: Signal) -> [Option<f64>; 3] {
-        let peer = self.main_peer().filter(|_| signal == Signal::PeerConnections);
+        let peer = self.main_dependency().filter(|_| signal == Signal::PeerConnections);
         let of = |sight: &LoadSignals| match peer {
             Some((peer, _)) => sight.peers.get(peer).copied(),
             None => sight.get(signal),
@@ -648,7 +650,7 @@ impl ServerFacts {
     /// Returns the number of worker processes of the server: all processes except the parent
     /// process, or 1 for a server with a single process.
     pub fn worker_processes(&self) -> Option<f64> {
-        self.signal_max(Signal::Processes).map(|count| if count > 1.0 { count - 1.0 } else { 1.0 })
+        self.max_at_high_load(Signal::Processes).map(|count| if count > 1.0 { count - 1.0 } else { 1.0 })
     }
 
     /// Returns the share of requests that fail at any load, 0..=1, if this share alone breaks the

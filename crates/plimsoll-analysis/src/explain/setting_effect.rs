@@ -27,7 +27,7 @@ pub struct SettingValueLoad {
 
 /// A setting of the server that was changed between loads, and its effect on the goodput.
 #[derive(Debug, Clone, PartialEq)]
-pub struct VariedSetting {
+pub struct SettingEffect {
     /// The loads with their values of the setting, in order of time.
     pub steps: Vec<SettingValueLoad>,
     /// The slope of log goodput over log value, over all valid loads; `None` with fewer than two
@@ -35,10 +35,10 @@ pub struct VariedSetting {
     pub elasticity: Option<f64>,
 }
 
-impl VariedSetting {
+impl SettingEffect {
     /// Computes the effect from these loads, each with its value of the setting; `None` without
     /// loads.
-    pub fn from_loads(loads: &[(f64, &Run)]) -> Option<VariedSetting> {
+    pub fn from_loads(loads: &[(f64, &Run)]) -> Option<SettingEffect> {
         let step = |(value, run): &(f64, &Run)| {
             let sight = LoadSignals::from_run(run);
             SettingValueLoad {
@@ -48,7 +48,7 @@ impl VariedSetting {
             }
         };
         let steps: Vec<SettingValueLoad> = loads.iter().map(step).collect();
-        (!steps.is_empty()).then(|| VariedSetting { elasticity: goodput_elasticity(&steps), steps })
+        (!steps.is_empty()).then(|| SettingEffect { elasticity: goodput_elasticity(&steps), steps })
     }
 
     /// Returns whether the setting limits the load line. Returns `None` if the elasticity is not
@@ -102,7 +102,7 @@ mod tests {
                 0.0 => Some(false),
                 _ => None,
             });
-            assert_eq!(VariedSetting { steps, elasticity: found }.limits_load_line(), holds, "{told:?}");
+            assert_eq!(SettingEffect { steps, elasticity: found }.limits_load_line(), holds, "{told:?}");
         }
     }
 }

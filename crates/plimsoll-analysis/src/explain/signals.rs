@@ -225,7 +225,7 @@ signals! {
 }
 
 /// Formats the value of a signal with its unit, for people.
-pub fn displayed_value(signal: Signal, value: f64) -> String {
+pub fn format_signal_value(signal: Signal, value: f64) -> String {
     match signal.text().unit {
         "ns" => format::duration(value),
         "share" => format::share(value.clamp(0.0, 1.0)),
@@ -354,13 +354,13 @@ type WindowFigure<'a> = &'a dyn Fn(&str) -> Option<f64>;
 impl LoadSignals {
     /// Computes the signals of the load that `run` recorded.
     pub fn from_run(run: &Run) -> LoadSignals {
-        LoadSignals::with_lag_bound(run, None)
+        LoadSignals::from_run_with_latency_bound(run, None)
     }
 
     /// Computes the signals of `run`. `bound_ns`: shortest latency bound of the SLO. The shortest
     /// latency bound decides how late plimsoll may send requests before plimsoll itself counts as
     /// the limit.
-    pub fn with_lag_bound(run: &Run, bound_ns: Option<u64>) -> LoadSignals {
+    pub fn from_run_with_latency_bound(run: &Run, bound_ns: Option<u64>) -> LoadSignals {
         let summary = Summary::with_bound(run, bound_ns);
         let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
         let seconds = (to_ns - from_ns).max(1) as f64 / 1e9;
@@ -402,7 +402,7 @@ impl LoadSignals {
 
     /// Adds the signals of the load itself. Returns the number of responses in the window.
     fn add_load_signals(&mut self, run: &Run, summary: &Summary) -> f64 {
-        let (whole, load) = (&summary.whole, &summary.load);
+        let (whole, load) = (&summary.routes_sum, &summary.load);
         let ledger = whole.ledger;
         let requests = ledger.finished_requests().max(1) as f64;
         let scheduled = ledger.scheduled.max(1) as f64;
@@ -468,7 +468,7 @@ impl LoadSignals {
         }
         self.set_signal(Signal::Dispersion, dispersion_index(&answers));
         self.set_signal(Signal::Lumps, batch_silence_share(&answers, &silent));
-        self.limited = summary.generator.reason.clone().filter(|_| summary.generator.limited);
+        self.limited = summary.generator.reason.clone().filter(|_| summary.generator.is_limit);
         self.disturbed = summary.interference.reason.clone().filter(|_| summary.interference.disturbed);
         self.set_signal(Signal::Others, summary.interference.cores);
         self.set_signal(Signal::Steal, summary.interference.steal_share);

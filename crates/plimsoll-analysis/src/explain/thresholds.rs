@@ -20,13 +20,13 @@ pub(super) const SMALL_SHARE_MAX: f64 = 0.1;
 pub(super) const RISEN_FACTOR_MIN: f64 = 3.0;
 /// A queue or buffer counts as filling up if its length is at least this multiple of its length at
 /// the low load. Any higher load makes buffers grow by up to an order of magnitude.
-pub(super) const QUEUE_GROWTH_FACTOR: f64 = 10.0;
+pub(super) const QUEUE_GROWTH_FACTOR_MIN: f64 = 10.0;
 /// Two counts agree if they differ by at most this share. Counts sampled ten times a second over a
 /// few seconds differ by some per cent.
-pub(super) const AGREEMENT_SHARE: f64 = 0.15;
+pub(super) const COUNT_DIFFERENCE_SHARE_MAX: f64 = 0.15;
 /// Two counts of threads agree if they differ by at most this share, because each thread is read
 /// only once a second.
-pub(super) const ROUGH_AGREEMENT_SHARE: f64 = 0.25;
+pub(super) const THREAD_COUNT_DIFFERENCE_SHARE_MAX: f64 = 0.25;
 /// A count, for example of waiting threads, is more than chance if it is at least this number.
 /// Counts of one or two occur by chance.
 pub(super) const COUNT_ABOVE_CHANCE_MIN: f64 = 4.0;
@@ -77,14 +77,14 @@ pub(super) const COLLECTOR_CORES_MIN: f64 = 0.15;
 
 /// Failures count as more than accidental if at least this share of the requests or connections
 /// fails.
-pub(super) const MANY_FAILURES_SHARE: f64 = 0.01;
+pub(super) const MANY_FAILURES_SHARE_MIN: f64 = 0.01;
 /// A limit counts as exhausted if at least this share of the limit is in use.
 pub(super) const EXHAUSTED_SHARE_MIN: f64 = 0.97;
 /// If at least this share of the local ports is in use, the kernel has few free ports.
-pub(super) const PORTS_EXHAUSTED_SHARE: f64 = 0.85;
+pub(super) const PORTS_EXHAUSTED_SHARE_MIN: f64 = 0.85;
 /// If opening a connection takes at least this time, ns, the kernel must have dropped the first
 /// SYN: Linux repeats a SYN after a second.
-pub(super) const LATE_CONNECT_NS: f64 = 0.9e9;
+pub(super) const LATE_CONNECT_NS_MIN: f64 = 0.9e9;
 /// Memory counts as short if the server reads back at least this number of pages a second from
 /// storage.
 pub(super) const PAGE_READ_RATE_MIN: f64 = 50.0;
@@ -102,13 +102,13 @@ pub(super) const RETRANSMIT_SHARE_MIN: f64 = 0.02;
 pub(super) const PERIODIC_DISPERSION_MAX: f64 = 0.3;
 /// If the throughput now is at least this multiple of the throughput in the search, the server was
 /// slower during the search. This conclusion holds even if another resource limits the server now.
-pub(super) const FASTER_THAN_SEARCH_FACTOR: f64 = 2.0;
+pub(super) const FASTER_THAN_SEARCH_FACTOR_MIN: f64 = 2.0;
 /// The server sustains more than in the search, beyond chance, if it meets the SLO at this multiple
 /// of the load line's upper end. An upper end is too low with a probability of 5 %, and then by a
 /// few percent.
 pub(super) const SUSTAINED_GAIN_MIN: f64 = 1.05;
 /// A throughput is clearly higher than the throughput under an overload if it is at least this
 /// multiple. The throughput under an overload comes from a single trial, so it varies by chance.
-pub(super) const CLEARLY_MORE_FACTOR: f64 = 1.3;
+pub(super) const CLEARLY_MORE_FACTOR_MIN: f64 = 1.3;
 /// The minimum number of cores that other processes must use to count as a cause.
 pub(super) const INTERFERENCE_CORES_MIN: f64 = 0.3;

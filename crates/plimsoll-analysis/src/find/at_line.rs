@@ -8,7 +8,7 @@ use plimsoll_model::{LoadPurpose, Run};
 
 /// A trial shows the server's CPU and memory use at the load line if its rate is at least this
 /// share of the load line.
-const NEAR_LINE: f64 = 0.9;
+const NEAR_LINE_RATE_SHARE_MIN: f64 = 0.9;
 
 /// The server's CPU and memory at the load line. The figures come from trials that met the SLO at
 /// 90 to 100 % of the load line. If no trial near the line met the SLO, the figures come from the
@@ -19,7 +19,7 @@ pub struct ServerUseAtLine {
     /// The server's CPU time and memory in the trials at the load line.
     pub usage: ServerUse,
     /// The source of the figures in words: how many trials, and at which shares of the load line.
-    pub from: String,
+    pub source: String,
 }
 
 impl ServerUseAtLine {
@@ -33,7 +33,9 @@ impl ServerUseAtLine {
             .filter(|(trial, _)| {
                 trial.purpose != LoadPurpose::Settle
                     && trial.verdict == Verdict::Pass
-                    && trial.offered_rps().is_some_and(|rate| rate >= line * NEAR_LINE && rate <= line * 1.000_001)
+                    && trial
+                        .offered_rps()
+                        .is_some_and(|rate| rate >= line * NEAR_LINE_RATE_SHARE_MIN && rate <= line * 1.000_001)
             })
             .collect();
         let chosen = if near.is_empty() {
@@ -78,6 +80,6 @@ impl ServerUseAtLine {
                 highest_percent = rates.fold(0.0, f64::max) / line * 100.0
             ),
         };
-        Ok(ServerUseAtLine { usage: used, from })
+        Ok(ServerUseAtLine { usage: used, source: from })
     }
 }

@@ -3,7 +3,7 @@
 
 use super::peak;
 use super::stalls::Stalls;
-use super::terms::{Settings, TIME_MAX_NS};
+use super::terms::{SearchSettings, TIME_MAX_NS};
 use crate::judge::TrialOutcome;
 use plimsoll_model::Plan;
 use plimsoll_model::units::{MS, SECOND};
@@ -12,18 +12,18 @@ use plimsoll_model::units::{MS, SECOND};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BudgetDivision {
     /// Length of a closed-loop trial of the climb (trials with more and more users), ns.
-    pub(super) peak_ns: u64,
+    pub(super) climb_trial_ns: u64,
     /// Latest end of the climb (trials with more and more users), ns since the start of the search.
-    pub(super) peak_until_ns: u64,
+    pub(super) climb_end_ns_max: u64,
     /// Factor between the numbers of users of two successive closed-loop trials.
     pub(super) users_factor: u64,
     /// Minimum length of a closed-loop trial that saturates the server, ns.
     pub(super) saturated_trial_ns_min: u64,
     /// Length of an open-loop trial near the load line, ns.
-    pub(super) line_ns: u64,
+    pub(super) line_trial_ns: u64,
     /// Whether the budget allows only few trials. With a small budget, some parts of the search
     /// have fewer trials.
-    pub(super) few: bool,
+    pub(super) has_few_trials: bool,
 }
 
 /// Minimum length of every trial, as a multiple of the response time of a single user.
@@ -40,12 +40,12 @@ impl BudgetDivision {
         };
         let line_ns = line_ns.max(least_ns);
         BudgetDivision {
-            peak_ns: if budget_ns < 25 * SECOND { 300 * MS } else { 500 * MS }.max(least_ns),
-            peak_until_ns: budget_ns / 6,
+            climb_trial_ns: if budget_ns < 25 * SECOND { 300 * MS } else { 500 * MS }.max(least_ns),
+            climb_end_ns_max: budget_ns / 6,
             users_factor: if small { 4 } else { 2 },
             saturated_trial_ns_min: (budget_ns / 50 / (100 * MS) * (100 * MS)).clamp(500 * MS, 1200 * MS).max(least_ns),
-            line_ns,
-            few: small,
+            line_trial_ns: line_ns,
+            has_few_trials: small,
         }
     }
 
@@ -53,7 +53,7 @@ impl BudgetDivision {
     /// lengths of trials depend on the response time of a single user in the first load. Before the
     /// first load is made, the lengths depend on the response time of the test request.
     pub(super) fn from_history(
-        settings: &Settings,
+        settings: &SearchSettings,
         history: &[TrialOutcome],
         stalls: Option<&Stalls>,
     ) -> BudgetDivision {
@@ -62,8 +62,8 @@ impl BudgetDivision {
             peak::single_user_response_ns(history).unwrap_or(settings.first_answer_ns),
         );
         if let Some(stalls) = stalls {
-            pace.line_ns =
-                pace.line_ns.max(stalls.line_trial_ns_min(settings.budget_ns) / Plan::TICK_NS * Plan::TICK_NS);
+            pace.line_trial_ns =
+                pace.line_trial_ns.max(stalls.line_trial_ns_min(settings.budget_ns) / Plan::TICK_NS * Plan::TICK_NS);
         }
         pace
     }

@@ -142,13 +142,13 @@ pub(super) fn chance_explains_trial(trial: &TrialOutcome, dispersion: f64) -> bo
 fn chance_explains_evidence(trial: &TrialOutcome, dispersion: f64) -> bool {
     let backlog_deviation = (dispersion * trial.evidence.scheduled as f64 / 2.0).sqrt();
     trial.evidence.bounds.iter().all(chance_explains_bound)
-        && trial.evidence.growth_requests <= CHANCE_DEVIATIONS * backlog_deviation + 1.0
+        && trial.evidence.backlog_growth_requests <= CHANCE_DEVIATIONS * backlog_deviation + 1.0
 }
 
 /// Returns whether the number of bad requests exceeds the allowed number by no more than chance.
 fn chance_explains_bound(bound: &BoundEvidence) -> bool {
-    let mean = bound.share * bound.scheduled as f64;
-    bound.bad as f64 <= mean + CHANCE_DEVIATIONS * (mean * bound.bunch_size).sqrt() + bound.bunch_size
+    let mean = bound.allowed_share * bound.scheduled as f64;
+    bound.bad_requests as f64 <= mean + CHANCE_DEVIATIONS * (mean * bound.bunch_size).sqrt() + bound.bunch_size
 }
 
 /// Returns whether chance explains the bad requests of several trials together.
@@ -159,7 +159,7 @@ pub(super) fn chance_explains_bad_requests(trials: &[&TrialOutcome]) -> bool {
         let Some(first) = each().next() else { return true };
         chance_explains_bound(&BoundEvidence {
             scheduled: each().map(|bound| bound.scheduled).sum(),
-            bad: each().map(|bound| bound.bad).sum(),
+            bad_requests: each().map(|bound| bound.bad_requests).sum(),
             bunch_size: each().map(|bound| bound.bunch_size).fold(1.0, f64::max),
             ..*first
         })

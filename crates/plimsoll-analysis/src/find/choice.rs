@@ -54,11 +54,11 @@ const SATURATED_COMPLETIONS_MIN: f64 = 20.0;
 /// The maximum length of a trial that saturates the server, as a share of the budget.
 const SATURATED_TRIAL_BUDGET_SHARE: f64 = 1.0 / 12.0;
 /// The maximum number of trials that try to confirm one lower end of the load line.
-const CONFIRMS_MAX: usize = 4;
+const CONFIRMING_TRIALS_MAX: usize = 4;
 /// The load line's interval counts as wide if its lower end is below this share of its median. In a
 /// wide interval, a confirming trial tries the lower quartile ([`LOWER_QUARTILE`]) instead of the
 /// lower end.
-const WIDE_INTERVAL_SHARE: f64 = 0.7;
+const WIDE_INTERVAL_LOWER_END_SHARE_MAX: f64 = 0.7;
 /// The probability that the load line is below the lower quartile.
 const LOWER_QUARTILE: f64 = 0.25;
 /// The search tries a lower rate after this number of failed trials near the load line, if no trial
@@ -144,14 +144,15 @@ impl<'a> LoadChoice<'a> {
         if peak::single_user_response_ns(self.history).is_none() {
             return Some(self.first_load());
         }
-        let users = peak::next(self.history, self.known.pace.users_factor, users_max)?;
+        let users = peak::next(self.history, self.known.budget_division.users_factor, users_max)?;
         let (p50_ns, planned_ns) = self.history.last().map_or((0, 0), |t| (t.p50_ns, t.planned_ns));
         // Responses to more users take longer than the responses in the last trial, so the trial's
         // length follows from the last median.
         let least_ns = p50_ns.saturating_mul(TRIAL_RESPONSE_TIMES_MIN).min(planned_ns.saturating_mul(2));
         let shown_ns = p50_ns.saturating_mul(8).min(SECOND);
-        let length_ns = shown_ns.max(least_ns).max(self.known.pace.peak_ns) / Plan::TICK_NS * Plan::TICK_NS;
-        if self.plans.elapsed_ns.saturating_add(length_ns) > self.known.pace.peak_until_ns {
+        let length_ns =
+            shown_ns.max(least_ns).max(self.known.budget_division.climb_trial_ns) / Plan::TICK_NS * Plan::TICK_NS;
+        if self.plans.elapsed_ns.saturating_add(length_ns) > self.known.budget_division.climb_end_ns_max {
             return None;
         }
         Some(self.limit_to_budget(self.plans.closed_loop_trial(LoadPurpose::Peak, users, length_ns)))
@@ -183,11 +184,15 @@ impl<'a> LoadChoice<'a> {
         if silent > FIRST_LOADS_MAX {
             return Err(StopReason::NothingAnswered);
         }
-        let wanted_ns =
-            self.known.pace.peak_ns.saturating_mul(2).saturating_mul(FIRST_LOAD_FACTOR.saturating_pow(silent));
+        let wanted_ns = self
+            .known
+            .budget_division
+            .climb_trial_ns
+            .saturating_mul(2)
+            .saturating_mul(FIRST_LOAD_FACTOR.saturating_pow(silent));
         // A single user may exceed the highest allowed rate, so the first load is as short as
         // possible if a highest rate is set.
-        let usual_ns = BudgetDivision::for_budget(self.known.settings.budget_ns, 0).peak_ns;
+        let usual_ns = BudgetDivision::for_budget(self.known.settings.budget_ns, 0).climb_trial_ns;
         let shown_ns = if self.known.settings.max_rate.is_some() { 0 } else { usual_ns };
         let no_room = if silent > 0 { StopReason::NothingAnswered } else { StopReason::Budget };
         let measure = self.plans.first_single_user_load(wanted_ns, shown_ns).ok_or(no_room)?;
@@ -228,7 +233,7 @@ impl<'a> LoadChoice<'a> {
         let made = saturated.filter(|trial| !is_generator_limited(trial)).count();
         // Closed-loop loads of more and more users already overloaded a server that rejects
         // requests, so few more trials of the saturated server suffice.
-        let few = self.known.pace.few || self.history.iter().any(is_rejecting_overload);
+        let few = self.known.budget_division.has_few_trials || self.history.iter().any(is_rejecting_overload);
         let first = if few { SATURATED_TRIALS_SMALL_BUDGET } else { SATURATED_TRIALS_FIRST };
         made < first && self.can_saturate() && !self.history.iter().any(is_near_load_line)
     }
@@ -246,7 +251,7 @@ impl<'a> LoadChoice<'a> {
         let timeout_s = self.known.settings.base.traffic.timeout_ns_max() as f64 / 1e9;
         let users_by_timeout = ((timeout_s / 2.0 * rps) as u64).max(at_peak.saturating_mul(2));
         let wanted_ns = (SATURATED_COMPLETIONS / rps.max(1e-3) * 1e9) as u64;
-        let pace = &self.known.pace;
+        let pace = &self.known.budget_division;
         let length_ns = wanted_ns.clamp(
             pace.saturated_trial_ns_min,
             pace.saturated_trial_ns_min
@@ -276,7 +281,7 @@ impl<'a> LoadChoice<'a> {
             }
             let rate = if lowest.is_finite() { (lowest / 4.0).max(floor) } else { (peak_rps / 2.0).max(floor) };
             let rate = rate.min(line.rate_max);
-            return self.limit_to_budget(self.line_trial(rate, self.known.pace.line_ns));
+            return self.limit_to_budget(self.line_trial(rate, self.known.budget_division.line_trial_ns));
         }
         let narrow = high <= low * NARROW_INTERVAL_FACTOR_MAX && low > 0.0;
         let is_above_rate_max = line.is_above_rate_max();
@@ -290,17 +295,17 @@ impl<'a> LoadChoice<'a> {
         };
         let is_contradicted = tried().any(|trial| contradicts(&trial));
         if let Some(rate) = self.lower_rate_after_failures(dispersion).filter(|rate| *rate >= floor) {
-            return self.limit_to_budget(self.line_trial(rate, self.known.pace.line_ns));
+            return self.limit_to_budget(self.line_trial(rate, self.known.budget_division.line_trial_ns));
         }
         if let Some(rate) = self.higher_rate_above_doubtful_end(dispersion, high).filter(|rate| *rate <= line.rate_max)
         {
-            let next = self.line_trial(rate, self.known.pace.line_ns);
+            let next = self.line_trial(rate, self.known.budget_division.line_trial_ns);
             if self.plans.fits_in_budget(&next) {
                 return Ok(next);
             }
         }
         if (narrow || is_above_rate_max) && is_confirmed {
-            let again = self.line_trial(low, self.known.pace.line_ns);
+            let again = self.line_trial(low, self.known.budget_division.line_trial_ns);
             return if is_contradicted && self.plans.fits_in_budget(&again) { Ok(again) } else { Err(ended_by) };
         }
         let confirming = self.history.iter().filter(|trial| trial.purpose == LoadPurpose::Confirm);
@@ -308,13 +313,13 @@ impl<'a> LoadChoice<'a> {
         // the SLO at such a low rate. For a rate limiter, the lower end is tried even so: the
         // interval is wide because the size of the token bucket is unknown.
         let rejects = line.capacity.is_some_and(|capacity| capacity.rejects);
-        let is_wide = low < WIDE_INTERVAL_SHARE * middle && !rejects;
+        let is_wide = low < WIDE_INTERVAL_LOWER_END_SHARE_MAX * middle && !rejects;
         let confirming_rate = if is_wide { line.quantile(LOWER_QUARTILE) } else { low };
         let confirm_count = confirming.filter(|trial| can_contradict_lower_end(trial, confirming_rate)).count();
-        let confirm = (!is_confirmed && low > 0.0 && confirm_count < CONFIRMS_MAX)
+        let confirm = (!is_confirmed && low > 0.0 && confirm_count < CONFIRMING_TRIALS_MAX)
             .then(|| self.confirming_trial(confirming_rate))
             .flatten();
-        if (narrow || is_above_rate_max) && tried().next().is_some() && confirm_count < CONFIRMS_MAX {
+        if (narrow || is_above_rate_max) && tried().next().is_some() && confirm_count < CONFIRMING_TRIALS_MAX {
             return confirm.ok_or(ended_by);
         }
         if LastCapacityChange::is_change_suspected(self.history) && self.can_saturate() {
@@ -323,7 +328,7 @@ impl<'a> LoadChoice<'a> {
                 return Ok(measure);
             }
         }
-        let decisive_rate = line.belief.decisive_rate_rps.map(|rate| rate.min(line.rate_max));
+        let decisive_rate = line.distribution.decisive_rate_rps.map(|rate| rate.min(line.rate_max));
         // Until a trial near the load line meets the SLO, trials of the saturated server and trials
         // near the load line alternate. Trials of the saturated server alone would never make the
         // capacity certain if it changes from trial to trial.
@@ -331,7 +336,7 @@ impl<'a> LoadChoice<'a> {
             || self.history.last().is_none_or(|last| last.purpose != LoadPurpose::Saturate);
         let saturate = decisive_rate.is_none()
             && may_saturate
-            && line.belief.capacity_variance_share > CAPACITY_VARIANCE_SHARE_MIN
+            && line.distribution.capacity_variance_share > CAPACITY_VARIANCE_SHARE_MIN
             && self.can_saturate()
             && tried().next().is_some();
         let next = if saturate {
@@ -343,7 +348,7 @@ impl<'a> LoadChoice<'a> {
             let climbing = line.capacity.is_none() && !failed;
             // At a rate below `affordable_rps`, too few requests would arrive in a trial of the
             // usual length.
-            let affordable_rps = TRIAL_ARRIVALS_MIN * 1e9 / self.known.pace.line_ns.max(1) as f64;
+            let affordable_rps = TRIAL_ARRIVALS_MIN * 1e9 / self.known.budget_division.line_trial_ns.max(1) as f64;
             let rate = match (decisive_rate, tried().count() % 4) {
                 (Some(rate), _) => rate,
                 _ if climbing => high,
@@ -351,7 +356,7 @@ impl<'a> LoadChoice<'a> {
                 (None, 3) => high,
                 (None, _) => middle,
             };
-            self.line_trial(rate.max(floor), self.known.pace.line_ns)
+            self.line_trial(rate.max(floor), self.known.budget_division.line_trial_ns)
         };
         let confirm_ns = confirm.as_ref().map_or(0, |measure| trial_time_max_ns(&measure.plan));
         if self.plans.budget_left_ns() >= trial_time_max_ns(&next.plan).saturating_add(confirm_ns) {
@@ -397,10 +402,10 @@ impl<'a> LoadChoice<'a> {
     /// length if the budget allows. For a server that stalls, the trial is long compared with the
     /// time between stalls. Returns `None` if the budget is too small.
     fn confirming_trial(&self, rate: f64) -> Option<PlannedTrial> {
-        let pace = &self.known.pace;
+        let pace = &self.known.budget_division;
         let stalls = self.known.stalls.as_ref();
         let long_ns = stalls.map_or(0, |stalls| stalls.limited_confirming_trial_ns(self.known.settings.budget_ns));
-        let least_ns = pace.line_ns.max(long_ns) / Plan::TICK_NS * Plan::TICK_NS;
+        let least_ns = pace.line_trial_ns.max(long_ns) / Plan::TICK_NS * Plan::TICK_NS;
         // The confirming trial runs slightly below `rate`, so that rounding does not raise the
         // trial's rate above `rate`.
         let rate = round_rate(rate * 0.9995);
@@ -409,7 +414,7 @@ impl<'a> LoadChoice<'a> {
             return self.plans.fits_in_budget(&least).then_some(least);
         }
         let spare_ns = self.plans.budget_left_ns().checked_sub(trial_time_max_ns(&least.plan))?;
-        let longer_ns = spare_ns.min(pace.line_ns) / Plan::TICK_NS * Plan::TICK_NS;
+        let longer_ns = spare_ns.min(pace.line_trial_ns) / Plan::TICK_NS * Plan::TICK_NS;
         Some(self.plans.open_loop_trial(LoadPurpose::Confirm, rate, least_ns + longer_ns))
     }
 }

@@ -7,17 +7,17 @@ use super::chance::{
     TriedRates, backlog_dispersion, breaks_slo_even_if_disturbed, chance_explains_trial, fails_beyond_chance,
     is_line_supported, is_machine_shared,
 };
-use super::failing::{ConstantFailure, SloBreakKind};
+use super::constant_failure::{ConstantFailure, SloBreakKind};
 use super::line_estimate::LineEstimate;
 use super::log_rate::AccessLogRate;
 use super::peak::{self, Knee, Peak};
 use super::present_capacity::LastCapacityChange;
 use super::quota::{Quota, QuotaEstimate};
-use super::rejecting::trials_with_rejections;
+use super::rejection::trials_with_rejections;
 use super::search_state::SearchState;
 use super::stalls::Stalls;
 use super::target_loss::ServerLoss;
-use super::terms::{Settings, StopReason, is_near_load_line, trials_with_valid_figures};
+use super::terms::{SearchSettings, StopReason, is_near_load_line, trials_with_valid_figures};
 use crate::condition::{format_number, share_in_condition_syntax};
 use crate::doubts::{DoubtKind, Doubts};
 use crate::format;
@@ -39,7 +39,7 @@ const LITTLES_LAW_ERROR_MAX: f64 = 0.05;
 const VOID_SHARE_MAX: f64 = 0.2;
 /// A search reports a doubt if the capacity changed by more than this share from the first to the
 /// last third of the saturated trials.
-const DRIFT_MAX: f64 = 0.05;
+const CAPACITY_DRIFT_SHARE_MAX: f64 = 0.05;
 /// The probability that the load line lies below the upper end that a search states. This upper
 /// tail is half of the lower tail, because an undetected disturbance of a trial makes the load line
 /// look lower, never higher. `bench/run coverage` measured equal tails on two simulated servers
@@ -112,7 +112,7 @@ pub struct Findings {
     /// The load line and its interval, 1/s, in the unit of `counted`.
     pub load_line_rps: LoadLine,
     /// The unit of the offered rate: `requests`, or `sessions`.
-    pub counted: &'static str,
+    pub rate_unit: &'static str,
     /// The rates of the access log from which the loads were drawn; `None` without a log.
     pub log: Option<AccessLogRate>,
     /// The SLO that the server meets up to the load line.
@@ -144,7 +144,7 @@ pub struct Findings {
     pub longest_pass_at_line_s: f64,
     /// The search budget that would probably make the load line's interval narrow enough for an
     /// estimate, s. The value is `None` if the load line's interval is narrow enough already.
-    pub provable_in_s: Option<f64>,
+    pub budget_for_estimate_s: Option<f64>,
     /// Length of the search, s.
     pub elapsed_s: f64,
     /// The doubts: evidence against the figures of this result.
@@ -172,9 +172,9 @@ pub struct Forecast {
 
 /// Computes the precision of the load line that the budget of `settings` can give, before the rate
 /// of the server is known.
-pub fn forecast(settings: &Settings) -> Forecast {
+pub fn forecast(settings: &SearchSettings) -> Forecast {
     let pace = BudgetDivision::for_budget(settings.budget_ns, settings.first_answer_ns);
-    let line_trial_s = pace.line_ns as f64 / 1e9;
+    let line_trial_s = pace.line_trial_ns as f64 / 1e9;
     let left_s = settings.budget_ns as f64 / 1e9 * 0.72 - 1.0;
     let line_trials = (left_s / (line_trial_s + 0.3)).floor().max(0.0) as u32;
     // Saturated trials take half of the search's time. N completions with exponential service times
@@ -193,7 +193,7 @@ pub fn forecast(settings: &Settings) -> Forecast {
         lowest_rate = format::rate(provable_from_rps.ceil())
     )];
     let answer_ns = settings.first_answer_ns;
-    if pace.line_ns > BudgetDivision::for_budget(settings.budget_ns, 0).line_ns {
+    if pace.line_trial_ns > BudgetDivision::for_budget(settings.budget_ns, 0).line_trial_ns {
         sentences.push(format!(
             "The first response took {response_time}, so a trial takes at least {trial_s} s unless responses get \
              faster.",
@@ -233,7 +233,7 @@ fn requests_to_prove(success_min: f64) -> Option<f64> {
 /// Computes the result of a search from its trials. `history` contains all trials in order.
 /// `elapsed_ns` is the length of the search.
 pub fn findings_from_trials(
-    settings: &Settings,
+    settings: &SearchSettings,
     history: &[TrialOutcome],
     elapsed_ns: u64,
     stopped_by: StopReason,
@@ -242,7 +242,7 @@ pub fn findings_from_trials(
     // Trials after the server stopped accepting connections carry no information about the load
     // line.
     let target_loss = ServerLoss::detect(history).filter(|_| stopped_by == StopReason::Gone);
-    let history = target_loss.map_or(history, |loss| &history[..loss.before]);
+    let history = target_loss.map_or(history, |loss| &history[..loss.trials_before]);
     let measured = || history.iter().filter(|t| t.purpose != LoadPurpose::Settle);
     let spoilt = measured().filter(|t| t.offered_rps().is_some() && t.is_disturbed()).count();
     // If most open trials were disturbed, the disturbances exhausted the budget, so `Disturbed` is
@@ -254,7 +254,7 @@ pub fn findings_from_trials(
         other => other,
     };
     let all = history;
-    let era = LastCapacityChange::since_last_change(all);
+    let era = LastCapacityChange::detect(all);
     let present = LastCapacityChange::trials_at_present_capacity(all, era);
     let history = &present[..];
     let known = SearchState::new(settings, history);
@@ -267,7 +267,7 @@ pub fn findings_from_trials(
         Some((range, tried)) => LoadLine::on_shared_machine(quantiles, range).with_tried_rates(tried),
         None => {
             let line = LoadLine::new([quantiles[0], quantiles[1], line.quantile(STATED_QUANTILE_HIGH)]);
-            match contradicted_lower_end(history, line.lower, dispersion) {
+            match corrected_lower_end(history, line.lower, dispersion) {
                 Some(proven_rps) => LoadLine { rps: proven_rps, lower: proven_rps, has_estimate: false, ..line },
                 None => line,
             }
@@ -285,7 +285,7 @@ pub fn findings_from_trials(
     let stalling = known
         .stalls
         .as_ref()
-        .is_some_and(|s| s.impossible_bound.is_some() || s.too_many || s.recur && !load_line.confirmed);
+        .is_some_and(|s| s.impossible_bound.is_some() || s.break_slo || s.is_recurring && !load_line.confirmed);
     let quota = QuotaEstimate::from_history(all).observed_quota();
     // If requests fail at any load, a trial in which by chance no request failed is no evidence for
     // a load line.
@@ -328,7 +328,7 @@ pub fn findings_from_trials(
     let met_slo_s = meets.map(|t| t.duration_ns as f64 / 1e9).fold(0.0, f64::max);
     let mut findings = Findings {
         load_line_rps: load_line,
-        counted: settings.base.traffic.arrivals_word(),
+        rate_unit: settings.base.traffic.arrivals_word(),
         log: AccessLogRate::from_plan(&settings.base),
         slo: settings.slo.clone(),
         capacity,
@@ -342,7 +342,7 @@ pub fn findings_from_trials(
         target_loss,
         longest_pass_at_line_s: met_slo_s,
         // On a machine that other programs use, a larger budget does not narrow the interval.
-        provable_in_s: budget_for_estimate_s(&load_line, elapsed_ns).filter(|_| shared.is_none()),
+        budget_for_estimate_s: budget_for_estimate_s(&load_line, elapsed_ns).filter(|_| shared.is_none()),
         elapsed_s: elapsed_ns as f64 / 1e9,
         doubts: Doubts::default(),
         interference: Interference::combine(measured().map(|trial| &trial.interference), "trials"),
@@ -370,7 +370,7 @@ pub fn findings_from_trials(
 impl Findings {
     /// Returns the trials before the server stopped accepting connections.
     fn trials_before_server_loss(&self) -> &[TrialOutcome] {
-        &self.trials[..self.target_loss.map_or(self.trials.len(), |gone| gone.before)]
+        &self.trials[..self.target_loss.map_or(self.trials.len(), |gone| gone.trials_before)]
     }
 }
 
@@ -414,7 +414,7 @@ impl CapacityRange {
 /// no equal or higher rate met the SLO. The new lower end is the highest rate that met the SLO, or
 /// 0. A model of the server may treat the failed trial as disturbed. But a rate at which no trial
 /// met the SLO is not proven.
-fn contradicted_lower_end(history: &[TrialOutcome], lower: f64, dispersion: f64) -> Option<f64> {
+fn corrected_lower_end(history: &[TrialOutcome], lower: f64, dispersion: f64) -> Option<f64> {
     let near = || history.iter().filter(|trial| is_near_load_line(trial));
     let met = near().filter(|trial| trial.verdict == Verdict::Pass).filter_map(TrialOutcome::offered_rps);
     let met_rps = met.fold(0.0, f64::max);
@@ -445,14 +445,14 @@ fn end_doubts(findings: &Findings) -> Doubts {
         StopReason::Client => {
             let text = "plimsoll itself was the limit: the server's load line is higher than plimsoll could measure \
                 from this machine.";
-            doubts.add(DoubtKind::Beyond, text);
+            doubts.add(DoubtKind::OutsideTriedLoads, text);
         }
         StopReason::MaxRate => {
             let text = Sentence::from(
                 "The server still meets the SLO at the highest load that plimsoll may apply, so the load line is \
                  higher. Permit a higher load (",
             );
-            doubts.add(DoubtKind::Beyond, text.remedy(Remedy::MaxRate).words(")."));
+            doubts.add(DoubtKind::OutsideTriedLoads, text.remedy(Remedy::MaxRate).words(")."));
         }
         StopReason::LowestFails => {
             let lowest = findings
@@ -465,17 +465,17 @@ fn end_doubts(findings: &Findings) -> Doubts {
                 "Even the lowest load tried, {lowest_rate} a second, violates the SLO.",
                 lowest_rate = format::rate(lowest)
             );
-            doubts.add(DoubtKind::Beyond, text);
+            doubts.add(DoubtKind::OutsideTriedLoads, text);
         }
         StopReason::NothingSucceeds => {
-            doubts.add(DoubtKind::Nothing, "No request succeeded, so there is no load line.");
+            doubts.add(DoubtKind::NoSuccess, "No request succeeded, so there is no load line.");
         }
         StopReason::NothingAnswered => {
             let waited = findings.trials.iter().map(|t| t.duration_ns).max().unwrap_or(0);
             let waited = format::duration(waited as f64);
             let text =
                 format!("No response arrived within {waited}, so there is no load line. Give the search more time (");
-            doubts.add(DoubtKind::Nothing, Sentence::from(text).remedy(Remedy::Budget).words(")."));
+            doubts.add(DoubtKind::NoSuccess, Sentence::from(text).remedy(Remedy::Budget).words(")."));
         }
         StopReason::Gone => {
             // If there is no load line, the loss of the server is itself the result of the search,
@@ -500,7 +500,7 @@ fn end_doubts(findings: &Findings) -> Doubts {
                 "Other processes disturbed most of the trials: {consequence}. Stop other programs, and search again; a \
                  longer budget helps too."
             );
-            doubts.add(DoubtKind::Others, text);
+            doubts.add(DoubtKind::Interference, text);
         }
         StopReason::Budget | StopReason::Width | StopReason::Stalls => {}
     }
@@ -525,7 +525,7 @@ fn end_doubts(findings: &Findings) -> Doubts {
 /// Collects the doubts that follow from the trials: stalls, void trials, rejections, drift and
 /// unproven bounds.
 fn trial_doubts(
-    settings: &Settings,
+    settings: &SearchSettings,
     findings: &Findings,
     quota: Option<Quota>,
     era: Option<LastCapacityChange>,
@@ -544,8 +544,8 @@ fn trial_doubts(
         };
         doubts.add(DoubtKind::Server, format!("The server stalls ({}): {then}.", stalls.stalls_text()));
     }
-    if let Some(capacity) = findings.capacity.filter(|it| it.set_aside > 0) {
-        let text = if capacity.set_aside == 1 {
+    if let Some(capacity) = findings.capacity.filter(|it| it.disturbed_trials > 0) {
+        let text = if capacity.disturbed_trials == 1 {
             "One trial at saturation had a far lower throughput than the other such trials, so plimsoll ignores this \
              trial as disturbed by other processes."
                 .to_owned()
@@ -553,10 +553,10 @@ fn trial_doubts(
             format!(
                 "{slow_trials} trials at saturation had a far lower throughput than the other such trials, so plimsoll \
                  ignores these trials as disturbed by other processes.",
-                slow_trials = capacity.set_aside
+                slow_trials = capacity.disturbed_trials
             )
         };
-        doubts.add(DoubtKind::SetAside, text);
+        doubts.add(DoubtKind::IgnoredLoads, text);
     }
     let measured: Vec<&TrialOutcome> = trials.iter().filter(|t| t.purpose != LoadPurpose::Settle).collect();
     let voids = measured.iter().filter(|t| t.is_void_undisturbed()).count();
@@ -575,7 +575,7 @@ fn trial_doubts(
         );
     }
     if let Some(failing) = findings.constant_failure {
-        let promise = match failing.how {
+        let promise = match failing.kind {
             SloBreakKind::Failed => format!("success>={}", share_in_condition_syntax(settings.slo.success_min)),
             SloBreakKind::Late(bound) => bound.to_string(),
         };
@@ -605,7 +605,7 @@ fn trial_doubts(
     }
     if quota.is_none() && peak::is_still_growing(trials) {
         doubts.add(
-            DoubtKind::Beyond,
+            DoubtKind::OutsideTriedLoads,
             "Goodput was still growing with the number of users when the search for the peak ended; the real peak is \
              higher.",
         );
@@ -613,7 +613,7 @@ fn trial_doubts(
     let gap = measured.iter().filter_map(|t| t.evidence.littles_law_gap).fold(0.0, f64::max);
     if gap > LITTLES_LAW_ERROR_MAX {
         doubts.add(
-            DoubtKind::Accounts,
+            DoubtKind::CountMismatch,
             format!(
                 "Little's law is violated: the number of requests in flight differs from rate x response time by \
                  {difference}.",
@@ -682,7 +682,7 @@ fn capacity_drift(trials: &[TrialOutcome]) -> Option<f64> {
     let range = |c: &[f64]| c.iter().fold((f64::INFINITY, 0.0f64), |r, x| (r.0.min(*x), r.1.max(*x)));
     let ((first_min, first_max), (last_min, last_max)) = (range(first), range(last));
     let change = if first_max < last_min { last_min / first_max - 1.0 } else { first_min / last_max - 1.0 };
-    (change > DRIFT_MAX).then_some(change)
+    (change > CAPACITY_DRIFT_SHARE_MAX).then_some(change)
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ const PROPOSED_BUDGET_NS_MAX: f64 = 3600e9;
 pub enum DemandError {
     /// The text has no comparison operator.
     #[error("'{0}' is no condition; write for example line<5000")]
-    Shape(String),
+    NoOperator(String),
     /// A search has no figure with this name.
     #[error(
         "'{0}' is not a result of a search. Choose line (or rate), peak (or goodput), knee, scale or cpu, such \
@@ -76,7 +76,7 @@ impl DemandError {
                 .words("A bound on response times or success belongs in the SLO (")
                 .remedy(Remedy::Slo)
                 .words(")"),
-            DemandError::Shape(_) | DemandError::Value(_) => said,
+            DemandError::NoOperator(_) | DemandError::Value(_) => said,
         }
     }
 }
@@ -90,7 +90,7 @@ impl GateDemand {
     /// Parses one demand such as `line<5000`.
     pub fn parse(text: &str) -> Result<GateDemand, DemandError> {
         let text = text.trim();
-        let (name, op, value) = Op::split(text).ok_or_else(|| DemandError::Shape(text.to_owned()))?;
+        let (name, op, value) = Op::split(text).ok_or_else(|| DemandError::NoOperator(text.to_owned()))?;
         let figure = match name.to_ascii_lowercase().as_str() {
             "line" | "rate" | "rps" => DemandFigure::Line,
             "peak" | "goodput" | "throughput" => DemandFigure::Peak,
@@ -183,10 +183,14 @@ impl GateDemand {
                 DemandFigure::Line => format!(
                     "the load line was {rate} {requests_or_sessions}/s",
                     rate = format::rate(figure),
-                    requests_or_sessions = findings.counted
+                    requests_or_sessions = findings.rate_unit
                 ),
                 DemandFigure::Peak => {
-                    format!("the peak was {rate} {counted}/s", rate = format::rate(figure), counted = findings.counted)
+                    format!(
+                        "the peak was {rate} {counted}/s",
+                        rate = format::rate(figure),
+                        counted = findings.rate_unit
+                    )
                 }
                 DemandFigure::Scale => {
                     format!(
@@ -224,7 +228,7 @@ impl fmt::Display for GateDemand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::find::{AccessLogRate, Settings, StopReason, findings};
+    use crate::find::{AccessLogRate, SearchSettings, StopReason, findings};
     use plimsoll_model::{ArrivalSpacing, LoadCurve, LoadShape, Plan};
 
     #[test]
@@ -233,7 +237,7 @@ mod tests {
             Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }).record();
         let slo = crate::Slo::default();
         let (arrivals, first_answer_ns) = (ArrivalSpacing::Constant, 0);
-        let settings = Settings { base, slo, budget_ns: 1, max_rate: None, arrivals, first_answer_ns };
+        let settings = SearchSettings { base, slo, budget_ns: 1, max_rate: None, arrivals, first_answer_ns };
         let mut found = findings::findings_from_trials(&settings, &[], 1, StopReason::Budget);
         found.load_line_rps.rps = 4000.0;
         for (text, expect) in [

@@ -39,7 +39,14 @@ pub(super) fn estimate_load_line(
     let failed = slo.allowances().into_iter().filter(|allowance| allowance.bound_ns.is_none());
     let failed_share = failed.map(|allowance| allowance.share.max(ALLOWED_BAD_SHARE_MIN)).fold(1.0, f64::min);
     let rejects = capacity.is_some_and(|capacity| capacity.rejects);
-    let terms = ServerModelInputs { trials: &trials, arrivals_dispersion, service_s, rejects, bounds, failed_share };
+    let terms = ServerModelInputs {
+        trials: &trials,
+        arrivals_dispersion,
+        service_s,
+        rejects,
+        bounds,
+        failed_share_max: failed_share,
+    };
     LoadLineDistribution::new(&terms, capacity)
 }
 
@@ -62,7 +69,7 @@ fn open_trials(history: &[TrialOutcome]) -> Vec<OpenTrial> {
             Some(OpenTrial {
                 rate_rps: trial.offered_rps().filter(|rate| *rate > 0.0)?,
                 duration_s: trial.duration_ns as f64 / 1e9,
-                backlog_growth: trial.evidence.growth_requests,
+                backlog_growth: trial.evidence.backlog_growth_requests,
                 in_flight: trial.evidence.in_flight[1].max(0.0),
                 bounds: trial.evidence.bounds.clone(),
                 is_burst_exhausted: trial.evidence.failed_before_window,

@@ -21,7 +21,7 @@ const GENERATABLE_RATE_FACTOR: f64 = 0.93;
 pub(super) struct LineEstimate {
     pub capacity: Option<Capacity>,
     /// The probability distribution of the load line.
-    pub belief: LoadLineDistribution,
+    pub distribution: LoadLineDistribution,
     /// The highest rate that the search can try, 1/s. The value is the lower of the user's limit
     /// and the highest rate that plimsoll can generate. Without either limit, the value is
     /// infinite.
@@ -41,7 +41,12 @@ impl LineEstimate {
             known.settings.arrivals.dispersion(),
             known.single_user_service_s(),
         );
-        let mut line = LineEstimate { capacity, belief, rate_max: f64::INFINITY, rate_max_reason: StopReason::MaxRate };
+        let mut line = LineEstimate {
+            capacity,
+            distribution: belief,
+            rate_max: f64::INFINITY,
+            rate_max_reason: StopReason::MaxRate,
+        };
         if let Some(most) = known.settings.max_rate {
             line.rate_max = most;
         }
@@ -65,11 +70,11 @@ impl LineEstimate {
 
     /// Returns the `p` quantile of the load line, 1/s. The result is at most `rate_max`.
     pub(super) fn quantile(&self, p: f64) -> f64 {
-        self.belief.quantile(p).min(self.rate_max)
+        self.distribution.quantile(p).min(self.rate_max)
     }
 
     /// Returns whether the load line is almost certainly above the highest rate that can be tried.
     pub(super) fn is_above_rate_max(&self) -> bool {
-        self.belief.quantile(LINE_QUANTILE_LOW) >= self.rate_max
+        self.distribution.quantile(LINE_QUANTILE_LOW) >= self.rate_max
     }
 }

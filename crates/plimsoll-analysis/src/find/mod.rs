@@ -23,7 +23,7 @@ mod budget_division;
 mod capacity;
 mod chance;
 mod choice;
-mod failing;
+mod constant_failure;
 mod findings;
 mod gate;
 mod line_distribution;
@@ -33,7 +33,7 @@ mod peak;
 mod plans;
 mod present_capacity;
 mod quota;
-mod rejecting;
+mod rejection;
 mod search_state;
 mod soak;
 mod stalls;
@@ -41,7 +41,7 @@ mod target_loss;
 mod terms;
 
 pub use at_line::ServerUseAtLine;
-pub use failing::{ConstantFailure, SloBreakKind};
+pub use constant_failure::{ConstantFailure, SloBreakKind};
 pub use findings::{Findings, Forecast, LoadLine, forecast};
 pub use gate::{DemandError, GateDemand, UndecidedDemand};
 pub use log_rate::AccessLogRate;
@@ -51,7 +51,7 @@ pub use present_capacity::LastCapacityChange;
 pub use soak::{Soak, SoakBreak, SoakBreakManner, soak_segments};
 pub use stalls::Stalls;
 pub use target_loss::ServerLoss;
-pub use terms::{PlannedTrial, Settings, StopReason};
+pub use terms::{PlannedTrial, SearchSettings, StopReason};
 
 use crate::judge::TrialOutcome;
 use choice::LoadChoice;
@@ -69,9 +69,9 @@ pub enum SearchStep {
 
 /// Returns the next step of a search after the trials in `history`, `elapsed_ns` after its start.
 /// Equal arguments always give an equal step.
-pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> SearchStep {
+pub fn next(settings: &SearchSettings, history: &[TrialOutcome], elapsed_ns: u64) -> SearchStep {
     let all = trials_with_valid_figures(history);
-    let present = LastCapacityChange::trials_at_present_capacity(&all, LastCapacityChange::since_last_change(&all));
+    let present = LastCapacityChange::trials_at_present_capacity(&all, LastCapacityChange::detect(&all));
     match LoadChoice::new(&SearchState::new(settings, &present), &all, elapsed_ns).next_trial() {
         Ok(measure) => SearchStep::Measure(Box::new(measure)),
         Err(stopped_by) => {
@@ -84,13 +84,13 @@ pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> S
 /// by more than chance. If `later` broke the SLO by more than chance, the load line in `line` is
 /// too high.
 pub fn contradicts_load_line(
-    settings: &Settings,
+    settings: &SearchSettings,
     history: &[TrialOutcome],
     later: &TrialOutcome,
     line: LoadLine,
 ) -> bool {
     let all = trials_with_valid_figures(history);
-    let present = LastCapacityChange::trials_at_present_capacity(&all, LastCapacityChange::since_last_change(&all));
+    let present = LastCapacityChange::trials_at_present_capacity(&all, LastCapacityChange::detect(&all));
     let known = SearchState::new(settings, &present);
     let at_most = later.offered_rps().is_some_and(|rate| rate <= line.lower);
     let dispersion = chance::backlog_dispersion(&known, known.estimate_capacity().as_ref());
@@ -99,7 +99,7 @@ pub fn contradicts_load_line(
 
 /// Computes the result of a recorded or interrupted search from its trials, without a further
 /// trial.
-pub fn conclude(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> Findings {
+pub fn conclude(settings: &SearchSettings, history: &[TrialOutcome], elapsed_ns: u64) -> Findings {
     match next(settings, history, elapsed_ns) {
         SearchStep::Stop(findings) => *findings,
         SearchStep::Measure(_) => {

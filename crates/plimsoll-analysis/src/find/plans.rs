@@ -2,9 +2,9 @@
 //! known state.
 
 use super::peak;
-use super::rejecting::limiter_rate_rps;
+use super::rejection::limiter_rate_rps;
 use super::search_state::SearchState;
-use super::terms::{PlannedTrial, Settings, TIME_MAX_NS};
+use super::terms::{PlannedTrial, SearchSettings, TIME_MAX_NS};
 use crate::judge::{TrialOutcome, Verdict};
 use crate::watch::{TrialWatch, judged_window_ns};
 use plimsoll_model::traffic::RouteChoice;
@@ -59,7 +59,7 @@ pub fn round_rate(rate: f64) -> f64 {
 
 /// Creates the plans of the next trials of a search from the trials made until now.
 pub(super) struct Planner<'a> {
-    pub settings: &'a Settings,
+    pub settings: &'a SearchSettings,
     pub history: &'a [TrialOutcome],
     pub elapsed_ns: u64,
     /// Number of all trials of the search, including trials before a change of the capacity
@@ -125,7 +125,7 @@ impl<'a> Planner<'a> {
             );
             return self.create_planned_trial(purpose, plan);
         };
-        if !self.bucket_empty(limit) {
+        if !self.is_bucket_empty(limit) {
             return self.token_emptying_load(limit.max(rate * 0.7));
         }
         let stage = |level, ns| LoadStage { from: level, to: level, duration_ns: Some(ns) };
@@ -158,7 +158,7 @@ impl<'a> Planner<'a> {
         // connections that an open load opened. So the growth of the backlog during a failed or
         // void trial also decides whether a drain is needed.
         let grown = match last.verdict {
-            Verdict::Fail | Verdict::Void => last.evidence.growth * last.evidence.scheduled as f64 / 2.0,
+            Verdict::Fail | Verdict::Void => last.evidence.backlog_growth_share * last.evidence.scheduled as f64 / 2.0,
             Verdict::Pass => 0.0,
         };
         let drain_s = (last.evidence.unanswered as f64 / capacity).max(grown / last.achieved_rps.max(1.0));
@@ -227,7 +227,7 @@ impl<'a> Planner<'a> {
 
     /// Returns whether a rate limiter's token bucket counts as empty: the last load emptied it, or
     /// enough attempts to empty it failed.
-    fn bucket_empty(&self, limit: f64) -> bool {
+    fn is_bucket_empty(&self, limit: f64) -> bool {
         let Some(last) = self.history.last() else { return false };
         let primes = self.history.iter().rev().take_while(|t| t.purpose == LoadPurpose::Settle).count();
         if last.purpose == LoadPurpose::Settle {

@@ -74,7 +74,7 @@ struct TrialCapacity {
 impl LastCapacityChange {
     /// Finds the present era, the period since the last change of the server's capacity. Returns
     /// `None` if the capacity did not change.
-    pub(super) fn since_last_change(history: &[TrialOutcome]) -> Option<LastCapacityChange> {
+    pub(super) fn detect(history: &[TrialOutcome]) -> Option<LastCapacityChange> {
         let shown = TrialCapacity::from_history(history);
         let splits = change_indices(&shown);
         let last = *splits.last()?;

@@ -47,7 +47,7 @@ const WINDOW_ERROR_MAX: f64 = 0.01;
 pub struct Quota {
     /// Mean number of successful requests in a window. If no complete window was observed, the
     /// number of successes until the server rejected all requests.
-    pub granted: f64,
+    pub granted_requests: f64,
     /// The longest time for which a low load was rejected until the next window, s.
     pub rejected_s: f64,
     /// Length of a window: time from one opening to the next, s. `None` means that no complete
@@ -153,14 +153,21 @@ impl QuotaEstimate {
     /// window is known after two openings.
     pub(super) fn observed_quota(&self) -> Option<Quota> {
         let refused_s = self.longest_wait_ns as f64 / 1e9;
-        let unseen =
-            |granted, rps_max| Some(Quota { granted, rejected_s: refused_s, window_s: None, windows: 0, rps_max });
+        let unseen = |granted, rps_max| {
+            Some(Quota { granted_requests: granted, rejected_s: refused_s, window_s: None, windows: 0, rps_max })
+        };
         let whole = self.openings.get(1..).unwrap_or_default();
         if let Some(window_s) = self.window_s() {
             let windows = whole.len();
             let granted = whole.iter().map(|it| it.1).sum::<f64>() / windows as f64;
             let rps_max = Some(granted / window_s);
-            return Some(Quota { granted, rejected_s: refused_s, window_s: Some(window_s), windows, rps_max });
+            return Some(Quota {
+                granted_requests: granted,
+                rejected_s: refused_s,
+                window_s: Some(window_s),
+                windows,
+                rps_max,
+            });
         }
         match self.openings[..] {
             // The quota was exhausted, and no window opened while the search waited.
@@ -177,7 +184,7 @@ impl QuotaEstimate {
 impl Quota {
     /// Returns a sentence about the quota and its consequence for the load line.
     pub(super) fn consequence_sentence(&self) -> Sentence {
-        let granted = format::count(self.granted.round() as u64);
+        let granted = format::count(self.granted_requests.round() as u64);
         match self.window_s {
             Some(window_s) => Sentence::from(format!(
                 "The server allows {granted} requests in each time window of {window} and refuses all further \
@@ -202,9 +209,9 @@ impl Quota {
     pub(super) fn load_line_interval(&self, slo: &Slo, arrivals: ArrivalSpacing) -> Option<(f64, f64, f64)> {
         let arrivals_max = match arrivals {
             ArrivalSpacing::Poisson => {
-                arrivals_mean_within_quota(self.granted, (1.0 - slo.success_min).max(EXCEEDING_SHARE_MIN))
+                arrivals_mean_within_quota(self.granted_requests, (1.0 - slo.success_min).max(EXCEEDING_SHARE_MIN))
             }
-            ArrivalSpacing::Constant | ArrivalSpacing::Replayed => self.granted,
+            ArrivalSpacing::Constant | ArrivalSpacing::Replayed => self.granted_requests,
         };
         let window_s = self.window_s?;
         // Every observed window takes at least [`EXHAUSTED_NS_MIN`], so the minimum of the divisor
@@ -258,7 +265,7 @@ mod tests {
             })
             .collect();
         let quota = QuotaEstimate::from_history(&trials).observed_quota();
-        assert_eq!(quota.map(|it| (it.granted.round(), it.window_s)), expect, "{rows:?}");
+        assert_eq!(quota.map(|it| (it.granted_requests.round(), it.window_s)), expect, "{rows:?}");
     }
 
     #[test]

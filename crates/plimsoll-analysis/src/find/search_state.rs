@@ -5,31 +5,31 @@
 use super::budget_division::BudgetDivision;
 use super::capacity::estimate_capacity;
 use super::stalls::{NoResponsePeriods, Stalls};
-use super::terms::Settings;
+use super::terms::SearchSettings;
 use crate::judge::TrialOutcome;
 use plimsoll_statistics::Capacity;
 
 /// The state of a search after some trials.
 pub(super) struct SearchState<'a> {
     /// The settings of the search.
-    pub(super) settings: &'a Settings,
+    pub(super) settings: &'a SearchSettings,
     /// The trials until now, in order.
     pub(super) history: &'a [TrialOutcome],
     /// The stalls in the trials of `history`: periods in which the server answered no request. The
     /// value is `None` without stalls.
     pub(super) stalls: Option<Stalls>,
     /// The division of the budget into trials.
-    pub(super) pace: BudgetDivision,
+    pub(super) budget_division: BudgetDivision,
 }
 
 impl<'a> SearchState<'a> {
-    pub(super) fn new(settings: &'a Settings, history: &'a [TrialOutcome]) -> SearchState<'a> {
+    pub(super) fn new(settings: &'a SearchSettings, history: &'a [TrialOutcome]) -> SearchState<'a> {
         let stalls = match Stalls::detect(settings, history) {
             NoResponsePeriods::Stalls(stalls) => Some(stalls),
             NoResponsePeriods::None | NoResponsePeriods::OnlyAboveCapacity => None,
         };
         let pace = BudgetDivision::from_history(settings, history, stalls.as_ref());
-        SearchState { settings, history, stalls, pace }
+        SearchState { settings, history, stalls, budget_division: pace }
     }
 
     /// Returns the mean service time of a request of a single user, s; 0 before the first load.

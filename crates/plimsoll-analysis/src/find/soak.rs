@@ -11,7 +11,7 @@
 
 use super::chance::{backlog_dispersion, breaks_slo_even_if_disturbed, chance_explains_bad_requests};
 use super::search_state::SearchState;
-use super::terms::{Settings, is_void_by_generator, trials_with_valid_figures};
+use super::terms::{SearchSettings, is_void_by_generator, trials_with_valid_figures};
 use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::RequestFailure;
@@ -51,16 +51,16 @@ pub struct Soak {
     /// The rate of the soak, 1/s.
     pub rate_rps: f64,
     /// The requested length of the soak, s.
-    pub asked_s: f64,
+    pub requested_s: f64,
     /// How long the server met the SLO until the violation, s. The value is 0 if all segments
     /// together broke the SLO, but no two consecutive segments did.
     pub met_s: f64,
     /// Total length of the valid segments, s.
     pub seconds: f64,
     /// How the server broke the SLO; `None` means that the server met the SLO.
-    pub broke: Option<SoakBreak>,
+    pub violation: Option<SoakBreak>,
     /// Number of void segments, in which plimsoll or other processes were the limit.
-    pub void_pieces: usize,
+    pub void_segments: usize,
     /// Whether the soak is finished: the SLO was broken, or was met for the whole time.
     pub is_over: bool,
 }
@@ -99,7 +99,12 @@ impl Soak {
     /// Computes the result of a soak from its segments `pieces`. `history` contains the trials of
     /// the search before the soak. `asked_ns` is the requested length of the soak. Returns `None`
     /// without a segment.
-    pub fn new(settings: &Settings, history: &[TrialOutcome], pieces: &[TrialOutcome], asked_ns: u64) -> Option<Soak> {
+    pub fn new(
+        settings: &SearchSettings,
+        history: &[TrialOutcome],
+        pieces: &[TrialOutcome],
+        asked_ns: u64,
+    ) -> Option<Soak> {
         let first = pieces.first()?;
         let sound = trials_with_valid_figures(history);
         let known = SearchState::new(settings, &sound);
@@ -133,11 +138,11 @@ impl Soak {
         let length_s = |pieces: &[&TrialOutcome]| pieces.iter().map(|it| it.duration_ns as f64 / 1e9).sum::<f64>();
         Some(Soak {
             rate_rps: first.offered_rps().unwrap_or(0.0),
-            asked_s: asked_ns as f64 / 1e9,
+            requested_s: asked_ns as f64 / 1e9,
             met_s: if altogether { 0.0 } else { length_s(met) },
             seconds: length_s(&valid),
-            broke,
-            void_pieces: pieces.len() - valid.len(),
+            violation: broke,
+            void_segments: pieces.len() - valid.len(),
             is_over,
         })
     }
@@ -145,7 +150,7 @@ impl Soak {
     /// Formats the result of the soak as a sentence without a full stop.
     pub fn soak_result_text(&self) -> String {
         let time = |s: f64| format::duration((s * 10.0).round() * 1e8);
-        let void_note = match self.void_pieces {
+        let void_note = match self.void_segments {
             0 => String::new(),
             1 => " (one segment of the soak does not count: plimsoll or other processes limited the load)".to_owned(),
             void_segments => format!(
@@ -153,7 +158,7 @@ impl Soak {
             ),
         };
         let rate = format::rate(self.rate_rps);
-        let Some(broke) = &self.broke else {
+        let Some(broke) = &self.violation else {
             return match self.met_s > 0.0 {
                 true => format!(
                     "the server met the SLO at a rate of {rate} a second for {met_time}{void_note}",
@@ -226,8 +231,9 @@ fn break_manner(met: &[&TrialOutcome], broken: &[&TrialOutcome]) -> SoakBreakMan
     let all = failed(None);
     let refused = failed(Some(RequestFailure::Status));
     let bounds = || broken.iter().flat_map(|piece| &piece.evidence.bounds);
-    let failing =
-        bounds().any(|bound| bound.bound_ns.is_none() && bound.bad as f64 > bound.share * bound.scheduled as f64);
+    let failing = bounds().any(|bound| {
+        bound.bound_ns.is_none() && bound.bad_requests as f64 > bound.allowed_share * bound.scheduled as f64
+    });
     let p50s: Vec<u64> = met.iter().map(|piece| piece.p50_ns).chain(broken.first().map(|piece| piece.p50_ns)).collect();
     let rises = p50s.windows(2).filter(|pair| pair[1] > pair[0]).count() as f64;
     let last = met.last().map_or(0, |piece| piece.p50_ns);
@@ -238,7 +244,7 @@ fn break_manner(met: &[&TrialOutcome], broken: &[&TrialOutcome]) -> SoakBreakMan
         SoakBreakManner::Refuses(refused)
     } else if rose {
         SoakBreakManner::SlowedDown(met[0].p50_ns, last)
-    } else if broken.iter().any(|piece| piece.evidence.growth > BACKLOG_GROWTH_MAX) {
+    } else if broken.iter().any(|piece| piece.evidence.backlog_growth_share > BACKLOG_GROWTH_MAX) {
         SoakBreakManner::CompletesLess
     } else if failing {
         SoakBreakManner::Fails(all)
@@ -253,12 +259,12 @@ mod tests {
     use crate::judge::{BoundEvidence, OfferedLoad};
     use plimsoll_model::{ArrivalSpacing, LoadCurve, LoadPurpose, LoadShape, Plan};
 
-    fn test_settings() -> Settings {
+    fn test_settings() -> SearchSettings {
         let base =
             Plan::for_get_request("server", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }).record();
         let slo = crate::slo::Slo::default();
         let arrivals = ArrivalSpacing::Poisson;
-        Settings { base, slo, budget_ns: 60 * SECOND, max_rate: None, arrivals, first_answer_ns: 0 }
+        SearchSettings { base, slo, budget_ns: 60 * SECOND, max_rate: None, arrivals, first_answer_ns: 0 }
     }
 
     /// Creates a segment of 10 s at 100/s. An undisturbed segment met the SLO for `+`, and broke
@@ -274,9 +280,14 @@ mod tests {
         trial.duration_ns = 10 * SECOND;
         trial.interference.disturbed = disturbed;
         trial.evidence.scheduled = 1000;
-        let bad = if is_met { 0 } else { 500 };
-        trial.evidence.bounds =
-            vec![BoundEvidence { bound_ns: Some(500_000_000), share: 0.01, scheduled: 1000, bad, bunch_size: 1.0 }];
+        let bad_requests = if is_met { 0 } else { 500 };
+        trial.evidence.bounds = vec![BoundEvidence {
+            bound_ns: Some(500_000_000),
+            allowed_share: 0.01,
+            scheduled: 1000,
+            bad_requests,
+            bunch_size: 1.0,
+        }];
         trial
     }
 
@@ -285,7 +296,7 @@ mod tests {
     fn check(signs: &str, expect: (f64, bool, usize, bool)) {
         let pieces: Vec<TrialOutcome> = signs.chars().map(segment_for_sign).collect();
         let soak = Soak::new(&test_settings(), &[], &pieces, 60 * SECOND).expect("pieces");
-        let got = (soak.met_s, soak.broke.is_some(), soak.void_pieces, soak.is_over);
+        let got = (soak.met_s, soak.violation.is_some(), soak.void_segments, soak.is_over);
         assert_eq!(got, expect, "{signs}: {}", soak.soak_result_text());
     }
 

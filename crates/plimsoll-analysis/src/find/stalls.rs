@@ -4,7 +4,7 @@
 //!
 //! Not here: the stalls of one trial ([`crate::stalls`]).
 
-use super::terms::Settings;
+use super::terms::SearchSettings;
 use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
 use crate::stalls::Stall;
@@ -74,10 +74,10 @@ pub struct Stalls {
     /// Whether stalls alone delay more requests than the SLO allows, and more trials have stalls
     /// than other processes explain. In a small budget, it suffices if stalls delay half as many
     /// requests as the SLO allows.
-    pub too_many: bool,
+    pub break_slo: bool,
     /// Whether stalls recur: more trials have stalls than disturbances by other processes would
     /// explain.
-    pub recur: bool,
+    pub is_recurring: bool,
 }
 
 /// Whether the server has periods without any response, and under which loads.
@@ -133,7 +133,7 @@ fn occur_only_above_capacity(history: &[TrialOutcome], stalls: &[(u64, Stall, us
 
 impl Stalls {
     /// Classifies the periods without any response in these trials.
-    pub fn detect(settings: &Settings, history: &[TrialOutcome]) -> NoResponsePeriods {
+    pub fn detect(settings: &SearchSettings, history: &[TrialOutcome]) -> NoResponsePeriods {
         let traffic = &settings.base.traffic;
         let quickest_ns = queueless_response_ns(history, traffic.routes.len() > 1);
         let least_ns = quickest_ns.saturating_mul(STALL_RESPONSE_TIMES_MIN).max(service_silence_ns_max(history));
@@ -196,15 +196,15 @@ impl Stalls {
             mean_interval_ns: time_ns / stalls.len() as u64,
             gap_ns_max: gaps.max().unwrap_or(time_ns),
             impossible_bound: forbids,
-            too_many,
-            recur,
+            break_slo: too_many,
+            is_recurring: recur,
         })
     }
 
     /// Returns the minimum length of a trial near the load line, ns; 0 if the server does not stall
     /// repeatedly.
     pub fn line_trial_ns_min(&self, budget_ns: u64) -> u64 {
-        if self.recur {
+        if self.is_recurring {
             self.gap_ns_max.saturating_mul(LINE_TRIAL_STALL_INTERVALS).min(budget_ns / LINE_TRIAL_BUDGET_DIVISOR)
         } else {
             0
@@ -215,7 +215,7 @@ impl Stalls {
     /// the length exceeds the search budget, the search cannot confirm a load line. Returns 0 if
     /// the server does not stall repeatedly.
     pub fn confirming_trial_ns(&self) -> u64 {
-        if self.recur { self.gap_ns_max.saturating_mul(CONFIRMING_STALL_INTERVALS) } else { 0 }
+        if self.is_recurring { self.gap_ns_max.saturating_mul(CONFIRMING_STALL_INTERVALS) } else { 0 }
     }
 
     /// Returns the length of the trial that confirms the load line, limited to a share of this
@@ -333,9 +333,9 @@ mod tests {
     use crate::judge::OfferedLoad;
     use plimsoll_model::{ArrivalSpacing, LoadCurve, LoadShape, Plan, PlanRecord};
 
-    fn search_settings(base: PlanRecord, budget_ns: u64) -> Settings {
+    fn search_settings(base: PlanRecord, budget_ns: u64) -> SearchSettings {
         let (slo, arrivals) = (Slo::default(), ArrivalSpacing::Constant);
-        Settings { base, slo, budget_ns, max_rate: None, arrivals, first_answer_ns: 0 }
+        SearchSettings { base, slo, budget_ns, max_rate: None, arrivals, first_answer_ns: 0 }
     }
 
     fn base_plan() -> PlanRecord {

@@ -22,7 +22,7 @@ const REFUSED_SHARE_MIN: f64 = 0.98;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ServerLoss {
     /// Number of trials before the first load without connections.
-    pub before: usize,
+    pub trials_before: usize,
     /// The first load in which the server accepted no connections.
     pub first_refused_load: OfferedLoad,
 }
@@ -43,7 +43,7 @@ impl ServerLoss {
         let gone_ns = last.start_ns.saturating_add(last.duration_ns).saturating_sub(first.start_ns);
         let answered = before.iter().any(|trial| trial.success_rate > 0.0);
         (answered && loads >= LOADS_WITHOUT_CONNECTIONS_MIN && gone_ns >= LOSS_NS_MIN)
-            .then_some(ServerLoss { before: before.len(), first_refused_load: first.load })
+            .then_some(ServerLoss { trials_before: before.len(), first_refused_load: first.load })
     }
 
     /// Formats the loss in a few words, such as `the server has accepted no connections since
@@ -90,7 +90,7 @@ mod tests {
                 }
             };
             let history: Vec<TrialOutcome> = loads.iter().map(trial).collect();
-            assert_eq!(ServerLoss::detect(&history).map(|gone| gone.before), expect, "{name}");
+            assert_eq!(ServerLoss::detect(&history).map(|gone| gone.trials_before), expect, "{name}");
         }
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// The settings of a search.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
+pub struct SearchSettings {
     /// The traffic and the connection options that all trials share; each trial has its own load.
     pub base: PlanRecord,
     /// The SLO that defines the load line.

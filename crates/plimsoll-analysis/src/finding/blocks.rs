@@ -5,7 +5,7 @@
 use super::recording::NoFinding;
 use crate::doubts::{Assessment, Doubts};
 use crate::interference::Interference;
-use crate::prove::{self, ComparisonBlock, ComparisonEnd, ComparisonResult, InterimEstimate, Ladder, Rules};
+use crate::prove::{self, ComparisonBlock, ComparisonEnd, ComparisonResult, ComparisonRules, InterimEstimate, Ladder};
 use plimsoll_model::{BlocksSpec, Experiment, LoadPurpose, PlanRecord};
 
 /// The measured blocks of a comparison or a ladder. A block has one load for each arm (each
@@ -18,7 +18,7 @@ pub struct MeasuredBlocks<'a> {
     pub plan: &'a PlanRecord,
     /// The plan with which each arm was loaded in the blocks, arm A first. The list is empty if no
     /// load of a block was measured.
-    pub loads: Vec<&'a PlanRecord>,
+    pub arm_plans: Vec<&'a PlanRecord>,
     /// The complete blocks: a block counts only if the load of every arm was measured.
     pub blocks: Vec<ComparisonBlock>,
     /// The CPU that other processes used during the loads of all complete blocks.
@@ -34,10 +34,10 @@ pub struct ProveFinding<'a> {
     /// The measured blocks from which the result is computed.
     pub blocks: MeasuredBlocks<'a>,
     /// The verdict of the comparison, with its evidence.
-    pub proof: ComparisonResult,
+    pub comparison: ComparisonResult,
     /// The estimate and its interval after increasing numbers of blocks, at most 40 estimates,
     /// which show how the interval became narrower.
-    pub narrowing: Vec<InterimEstimate>,
+    pub interim_estimates: Vec<InterimEstimate>,
 }
 
 /// The finding of a ladder: its arms (rungs) do more and more work, and each rung is compared with
@@ -55,20 +55,20 @@ pub(super) fn prove_finding<'a>(
     spec: &'a BlocksSpec,
 ) -> Result<Assessment<ProveFinding<'a>>, NoFinding> {
     let (measured, broken) = MeasuredBlocks::from_experiment(experiment, spec)?;
-    let rules = Rules::from_spec(&experiment.spec).ok_or(NoFinding::NoArms)?;
+    let rules = ComparisonRules::from_spec(&experiment.spec).ok_or(NoFinding::NoArms)?;
     let blocks = &measured.blocks;
     let stopped_by = match broken {
-        Some(reason) => ComparisonEnd::Broken(reason),
+        Some(reason) => ComparisonEnd::Aborted(reason),
         None => prove::stop_reason(&rules, blocks).unwrap_or(ComparisonEnd::Budget),
     };
     let mut proof = prove::compute_comparison_result(&rules, blocks, stopped_by);
-    if proof.blocks_more.is_some() {
+    if proof.further_blocks.is_some() {
         proof.budget_enough_ns = prove::sufficient_budget_ns(&rules, blocks, &experiment.trials);
     }
     let doubts =
         Doubts::from_warnings(&experiment.start_notes.warnings).into_iter().chain(proof.doubts.clone()).collect();
     let narrowing = prove::interim_estimates(&rules, blocks);
-    Ok(Assessment::new(doubts, ProveFinding { blocks: measured, proof, narrowing }))
+    Ok(Assessment::new(doubts, ProveFinding { blocks: measured, comparison: proof, interim_estimates: narrowing }))
 }
 
 pub(super) fn ladder_finding<'a>(
@@ -94,11 +94,11 @@ impl<'a> MeasuredBlocks<'a> {
         let (blocks, found) = prove::blocks_from_trials(&experiment.trials, count);
         let broken_off = || experiment.abort_reason().map(str::to_owned);
         let cut = || experiment.elapsed_ns.is_none().then(|| "the recording in the run file was cut off".to_owned());
-        let readings = blocks.iter().flat_map(|block| &block.readings);
+        let readings = blocks.iter().flat_map(|block| &block.arm_loads);
         let measured = MeasuredBlocks {
             arms: spec.arms.iter().map(|arm| arm.name.clone()).collect(),
             plan,
-            loads: prove::reading::block_plans(&experiment.trials, count),
+            arm_plans: prove::comparison_blocks::block_plans(&experiment.trials, count),
             interference: Interference::combine(readings.map(|reading| &reading.interference), "loads"),
             blocks,
             elapsed_ns: measurement_length_ns(experiment),

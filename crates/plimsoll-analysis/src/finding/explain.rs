@@ -33,7 +33,7 @@ pub struct Bottleneck {
     /// The limiting resource, such as `one thread of node`.
     pub subject: String,
     /// What the bottleneck does to the server, as a part of a sentence.
-    pub how: String,
+    pub effect: String,
 }
 
 pub(super) fn explain_finding<'a>(
@@ -67,7 +67,7 @@ pub(super) fn explain_finding<'a>(
 ///
 /// # Errors
 /// The function fails if no finding can be computed from the recording ([`NoFinding`]).
-pub fn recorded_contrast_and_experiments(
+pub fn recorded_facts_and_outcomes(
     experiment: &Experiment,
 ) -> Result<Option<(ServerFacts, InterventionOutcomes)>, NoFinding> {
     let ExperimentSpec::Explain(spec) = &experiment.spec else { return Ok(None) };
@@ -121,7 +121,8 @@ fn untried_experiment_doubts(
         return doubts;
     }
     let unheld = |tag: LoadTag| is_skipped(&experiment.remarks, tag);
-    let was_made = |it: Intervention| experiments.changed.iter().any(|(other, _)| *other == it) || unheld(it.tag());
+    let was_made =
+        |it: Intervention| experiments.intervention_loads.iter().any(|(other, _)| *other == it) || unheld(it.tag());
     for change in spec.requested_interventions.iter().filter(|change| !was_made(**change)) {
         let reason = match worth.contains(change) {
             true => "the budget left no time for this experiment",
@@ -131,7 +132,7 @@ fn untried_experiment_doubts(
         doubts.add(DoubtKind::Unmeasured, text);
     }
     let values = spec.setting_values.iter().enumerate().filter(|(number, value)| {
-        experiments.varied.iter().all(|(tried, _)| tried != *value) && !unheld(setting_value_tag(*number))
+        experiments.setting_loads.iter().all(|(tried, _)| tried != *value) && !unheld(setting_value_tag(*number))
     });
     let values: Vec<String> = values.map(|(_, value)| value.to_string()).collect();
     if !values.is_empty() {
@@ -176,9 +177,9 @@ pub fn bottleneck_of_search(found: &SearchFinding) -> Option<Bottleneck> {
     let loads = Loads::from_search(&found.findings, &found.server.runs);
     let explained = explain(&found.findings, &loads, &ExperimentLoads::default());
     let (_, explanation) = explained.doubts_and_figures();
-    let how = explanation.how.clone().filter(|_| found.findings.load_line_rps.rps > 0.0)?;
+    let how = explanation.visible_effect.clone().filter(|_| found.findings.load_line_rps.rps > 0.0)?;
     let first = explanation.causes.first()?;
-    Some(Bottleneck { cause: explanation.cause, subject: first.subject.clone(), how })
+    Some(Bottleneck { cause: explanation.cause, subject: first.subject.clone(), effect: how })
 }
 
 fn explain_with_experiments<'a>(
@@ -192,7 +193,7 @@ fn explain_with_experiments<'a>(
     let mut doubts = of_search.clone();
     for doubt in own.clone() {
         match doubt.kind {
-            DoubtKind::Others => doubts.add_or_append_text(doubt),
+            DoubtKind::Interference => doubts.add_or_append_text(doubt),
             _ => doubts.extend([doubt]),
         }
     }

@@ -16,7 +16,7 @@ pub mod search;
 pub mod sweep;
 
 pub use blocks::{LadderFinding, MeasuredBlocks, ProveFinding};
-pub use explain::{Bottleneck, ExplainFinding, bottleneck_of_search, recorded_contrast_and_experiments};
+pub use explain::{Bottleneck, ExplainFinding, bottleneck_of_search, recorded_facts_and_outcomes};
 pub use overload::OverloadFinding;
 pub use recording::NoFinding;
 pub use run::RunFinding;

@@ -24,7 +24,7 @@ pub struct OverloadFinding<'a> {
     pub overload: OverloadResult,
     /// The plan of a second target, and the second target's result under the same overload; `None`
     /// without a second target.
-    pub against: Option<(&'a PlanRecord, OverloadResult)>,
+    pub second_target: Option<(&'a PlanRecord, OverloadResult)>,
     /// Whether plimsoll itself was at its limit, so that the figures may not be the server's.
     pub generator_was_limit: bool,
     /// What probes observed of the server and its machine during the overload.
@@ -45,12 +45,12 @@ pub(super) fn overload_finding<'a>(
     let line_rps = spec.line_rps.or(searched.as_ref().map(overload_base_rps)).unwrap_or(0.0);
     let trial = of(false).ok_or(match &searched {
         _ if experiment.trials.is_empty() => NoFinding::NoLoad,
-        Some(findings) if findings.stopped_by == StopReason::Interrupted => NoFinding::NoEnd,
+        Some(findings) if findings.stopped_by == StopReason::Interrupted => NoFinding::SearchInterrupted,
         _ if line_rps > 0.0 => NoFinding::NoTime,
         _ => NoFinding::NoLine,
     })?;
     let no_line = searched.filter(|findings| findings.load_line_rps.rps <= 0.0).map(|_| Doubt {
-        kind: DoubtKind::Nothing,
+        kind: DoubtKind::NoSuccess,
         text: "there is no load line, so plimsoll chose the rates of the loads relative to the peak throughput".into(),
     });
     let slo = Slo::parse(&spec.search.slo).map_err(|error| NoFinding::InvalidSlo(error.to_string()))?;
@@ -84,7 +84,7 @@ pub(super) fn overload_finding<'a>(
             slo: spec.search.slo.clone(),
             retries: spec.retries,
             overload: overloaded,
-            against,
+            second_target: against,
             generator_was_limit,
             server,
         },

@@ -18,7 +18,7 @@ pub enum NoFinding {
     /// The search for the load line was interrupted, so the overload (the load above the load line)
     /// was never made.
     #[error("the run ended before a load line was found, so the run file contains no overload")]
-    NoEnd,
+    SearchInterrupted,
     /// The search for the load line exhausted the budget, so no time was left for the overload (the
     /// load above the load line).
     #[error("the search for the load line exhausted the budget: give a longer budget, or give the load line itself")]

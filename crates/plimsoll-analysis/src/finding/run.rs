@@ -31,7 +31,7 @@ pub(super) fn run_finding(experiment: &Experiment) -> Result<Assessment<RunFindi
 /// Returns the evidence against the figures of a load. First come doubts about whether the figures
 /// describe the server. The warnings from before the load come next, and then all other doubts.
 fn ordered_doubts(summary: &Summary, noted: &[String]) -> Doubts {
-    let no_figures = |kind| matches!(kind, DoubtKind::Others | DoubtKind::Generator | DoubtKind::Unsent);
+    let no_figures = |kind| matches!(kind, DoubtKind::Interference | DoubtKind::Generator | DoubtKind::Unsent);
     let (first, then): (Vec<Doubt>, Vec<Doubt>) =
         summary.doubts.clone().into_iter().partition(|doubt| no_figures(doubt.kind));
     first.into_iter().chain(Doubts::from_warnings(noted)).chain(then).collect()

@@ -4,7 +4,7 @@ use super::recording::{NoFinding, cut_off_doubt};
 use crate::doubts::{Assessment, Doubt, DoubtKind, Doubts};
 use crate::explain::{LoadSignals, Signal};
 use crate::find::ServerUseAtLine;
-use crate::find::{self, Findings, LoadLine, Settings, Soak, StopReason};
+use crate::find::{self, Findings, LoadLine, SearchSettings, Soak, StopReason};
 use crate::judge::{Verdict, judge};
 use crate::server_view::ServerView;
 use crate::slo::Slo;
@@ -16,7 +16,7 @@ use plimsoll_model::{Experiment, FindSpec, LoadPurpose, Run, Trial};
 #[derive(Debug, Clone)]
 pub struct SearchFinding<'a> {
     /// The settings of the search.
-    pub settings: Settings,
+    pub settings: SearchSettings,
     /// The load line, and the trials of the search.
     pub findings: Findings,
     /// The result of the load with headroom (`--headroom`), a load below the load line; `None` if
@@ -104,7 +104,7 @@ fn instance_estimate(spec: &FindSpec, findings: &Findings, each_us: Option<f64>)
 /// load line. A soak that broke the SLO later makes the load line unconfirmed. Returns a doubt if
 /// the soak broke the SLO.
 fn apply_soak(findings: &mut Findings, soak: &Soak) -> Option<Doubt> {
-    if soak.broke.is_none() {
+    if soak.violation.is_none() {
         if soak.is_over && soak.met_s > 0.0 {
             findings.longest_pass_at_line_s = findings.longest_pass_at_line_s.max(soak.met_s);
             findings.load_line_rps.confirmed = true;
@@ -148,10 +148,10 @@ pub(super) fn search_finding<'a>(
     let soaked = soak.as_ref().and_then(|soak| apply_soak(&mut findings, soak));
     let runs: Vec<&Run> = whole.iter().map(|trial| &trial.run).collect();
     let (used, from) = match ServerUseAtLine::from_findings(&findings, &runs) {
-        Ok(at) => (Ok(at.usage), Some(at.from)),
+        Ok(at) => (Ok(at.usage), Some(at.source)),
         Err(reason) => (Err(reason), None),
     };
-    let server = ServerView { usage: used, from, runs };
+    let server = ServerView { usage: used, source: from, runs };
     let cpu_us = server.usage.as_ref().ok().and_then(|used| used.cpu_us_per_request());
     // A session may consist of several requests. The CPU time of a session is the sum over its
     // requests.

@@ -39,7 +39,7 @@ pub struct SweepFigures<'a> {
     pub error: Option<f64>,
     /// Whether `error` comes from several visits (separate loads) of the level, and so includes the
     /// variation between visits.
-    pub replicated: bool,
+    pub is_error_between_visits: bool,
     /// The server's use of CPU and memory at the level; `None` if it was not observed.
     pub server: Option<ServerUse>,
 }
@@ -74,7 +74,7 @@ impl<'a> SweepLevel<'a> {
             summary: load.summary(),
             routes: summarize_routes(&load.run),
             error: between.or_else(|| goodput_error(&load.run)),
-            replicated: between.is_some(),
+            is_error_between_visits: between.is_some(),
             server: load.server_use().ok(),
             level,
             load,
@@ -119,7 +119,7 @@ impl<'a> SweepFinding<'a> {
     pub fn doubts(&self, noted: &[String]) -> Doubts {
         let mut doubts: Doubts = self.interference.doubt().into_iter().chain(Doubts::from_warnings(noted)).collect();
         let figures = || self.levels.iter().filter_map(|level| Some((level.concurrency, level.figures()?)));
-        let mut limits = figures().filter(|(_, figures)| figures.summary.generator.limited);
+        let mut limits = figures().filter(|(_, figures)| figures.summary.generator.is_limit);
         if let Some((users, first)) = limits.next() {
             let users = if users == 1 { "1 user".to_owned() } else { format!("{} users", format::count(users)) };
             let text = match limits.count() {

@@ -44,12 +44,12 @@ use plimsoll_statistics::basics::{ConfidenceInterval, DEVIATION_PER_MAD, median}
 pub const FALSE_ALARM_PROBABILITY: f64 = 0.003;
 /// The minimum relative change of the level at a change point, as in the command `prove`. A smaller
 /// change of the level does not matter in practice.
-pub const CHANGE_MIN: f64 = 0.02;
+pub const CHANGE_SHARE_MIN: f64 = 0.02;
 /// The minimum number of runs on each side of a change point.
 pub const RUNS_MIN: usize = 2;
 /// The minimum number of runs in a series that is searched for change points. A shorter series has
 /// too few permutations for the false-alarm rate [`FALSE_ALARM_PROBABILITY`].
-pub const SERIES_MIN: usize = 8;
+pub const SERIES_RUNS_MIN: usize = 8;
 /// A run is an outlier if its distance from the median of its neighbouring runs exceeds this number
 /// of standard deviations of the noise, as in `prove`.
 const OUTLIER_DEVIATIONS: f64 = 4.0;
@@ -94,7 +94,7 @@ pub fn change_points(values: &[f64], seed: u64) -> Vec<ChangePoint> {
         let interval = ConfidenceInterval { lower: shift - half, upper: shift + half }.map(f64::exp);
         Some(ChangePoint { at: from + at, ratio: shift.exp(), interval, p: found[number].1 })
     });
-    placed.filter(|point| (point.ratio - 1.0).abs() >= CHANGE_MIN).collect()
+    placed.filter(|point| (point.ratio - 1.0).abs() >= CHANGE_SHARE_MIN).collect()
 }
 
 /// Returns the series with each outlier moved to the limit beyond which a value is an outlier.
@@ -117,7 +117,7 @@ pub fn limit_outliers(logs: &[f64]) -> Vec<f64> {
 /// Searches for a change point in `logs`, and then in the parts before and after the change point.
 /// `offset` is the index of the first value of `logs` in the whole series.
 fn find_change_points_recursively(logs: &[f64], offset: usize, rng: &mut Rng, found: &mut Vec<(usize, f64)>) {
-    if logs.len() < SERIES_MIN {
+    if logs.len() < SERIES_RUNS_MIN {
         return;
     }
     let Some((at, size)) = best_split(logs) else { return };
@@ -199,7 +199,7 @@ fn mean_difference(before: &[f64], after: &[f64]) -> (f64, f64) {
 /// p < 1. The function uses the expansion of Cornish and Fisher (Abramowitz and Stegun, 26.7.5),
 /// exact to 1 % from four degrees of freedom on.
 pub fn student_quantile(p: f64, freedom: usize) -> f64 {
-    let z = plimsoll_statistics::basics::normal_quantile(p);
+    let z = plimsoll_statistics::basics::upper_normal_quantile(p);
     let v = freedom.max(1) as f64;
     let terms = [
         z.powi(3) + z,

@@ -44,7 +44,7 @@ pub fn study_summary(finding: &Assessment<Finding>) -> StudySummary {
             }
             summary
         }
-        Finding::Prove(found) => proof_summary(&found.proof),
+        Finding::Prove(found) => proof_summary(&found.comparison),
         Finding::Sweep(_) | Finding::Overload(_) | Finding::Ladder(_) => StudySummary::default(),
     }
 }
@@ -63,12 +63,12 @@ fn with_cause(summary: StudySummary, cause: Option<(Cause, String)>) -> StudySum
 fn load_summary(summary: &Summary, cpu_us: Option<f64>, doubts: &Doubts) -> StudySummary {
     let void = match () {
         () if doubts.has(DoubtKind::Generator) => Some("the load generator was the limit"),
-        () if doubts.has(DoubtKind::Others) => Some("other processes disturbed the machine"),
+        () if doubts.has(DoubtKind::Interference) => Some("other processes disturbed the machine"),
         () => None,
     };
     StudySummary {
         goodput_rps: Some(SummaryValue { value: summary.throughput_rps, lower: None, upper: None }),
-        p99_ns: summary.whole.response.quantiles.p99.time_ns().map(|ns| ns as f64),
+        p99_ns: summary.routes_sum.response.quantiles.p99.time_ns().map(|ns| ns as f64),
         success_rate: Some(summary.success_rate),
         cpu_us,
         void: void.map(str::to_owned),

@@ -153,7 +153,7 @@ fn a_growing_backlog_fails_within_the_latency_bound() {
     let outcome = judge_climb_trial(&run_with_ticks(&[(1000.0, 10)], |at| tick_interval(97, 20, 3 * (at + 1))));
     assert_eq!(outcome.verdict, Verdict::Fail, "{:?}", outcome.reason);
     assert!(outcome.reason.contains("backlog"), "{:?}", outcome.reason);
-    assert!((outcome.evidence.growth - 0.03).abs() < 0.01, "{}", outcome.evidence.growth);
+    assert!((outcome.evidence.backlog_growth_share - 0.03).abs() < 0.01, "{}", outcome.evidence.backlog_growth_share);
     assert_eq!(outcome.evidence.saturated_rps, Some(970.0));
     // A growth of the backlog by two requests may be chance.
     assert_eq!(
@@ -174,7 +174,7 @@ fn unsent_requests_belong_to_the_backlog() {
     run.plan.carriage.connections_max = 160;
     let outcome = judge_climb_trial(&run);
     assert_eq!(outcome.verdict, Verdict::Fail, "{:?}", outcome.reason);
-    assert!((outcome.evidence.growth - 0.4).abs() < 0.05, "{}", outcome.evidence.growth);
+    assert!((outcome.evidence.backlog_growth_share - 0.4).abs() < 0.05, "{}", outcome.evidence.backlog_growth_share);
     assert_eq!(outcome.evidence.saturated_rps, Some(600.0));
 }
 

@@ -49,12 +49,12 @@ pub(super) struct ProfileSide<'a> {
     pub(super) view: &'a ProfileView,
     /// The divisor of the side's values: the number of requests. For percentages, the divisor is a
     /// hundredth of the profile's total.
-    pub(super) units: f64,
+    pub(super) divisor: f64,
 }
 
 impl ProfileSide<'_> {
     fn sample_type(&self) -> ValueType {
-        self.profile.sample_types[self.view.sample_type].clone()
+        self.profile.sample_types[self.view.column].clone()
     }
 }
 
@@ -78,10 +78,10 @@ pub enum CostDivisor {
 pub enum DiffError {
     /// The selected columns of the two profiles differ in kind or unit.
     #[error("count different things ({} in {} and {} in {}): give two profiles of the same kind", .0.kind, .0.unit, .1.kind, .1.unit)]
-    Types(ValueType, ValueType),
+    TypeMismatch(ValueType, ValueType),
     /// The total of one profile is 0, so that no cost is a percentage of the total.
     #[error("cannot be compared by shares, because one profile has no {}: take this profile under load", .0.kind)]
-    Nothing(ValueType),
+    ZeroTotal(ValueType),
 }
 
 /// A cost on both sides of a comparison: per request in the unit of the column, or in percent.
@@ -140,7 +140,7 @@ pub struct DiffRow {
     pub cum: CostChange,
     /// The part of `cum` on the second side that was spent in the most expensive callee. The part
     /// equals `cum` for a function that only calls one other function.
-    pub costliest_callee: f64,
+    pub costliest_callee_cost: f64,
 }
 
 impl DiffRow {
@@ -225,14 +225,14 @@ pub fn diff_repeated(
     for (number, repetitions) in [before, after].into_iter().enumerate() {
         requests[number] = repetitions.iter().map(|one| one.requests).sum();
         for RepeatedProfile { profile, view, requests: own } in repetitions {
-            let side = ProfileSide { profile, view, units: requests[number] };
+            let side = ProfileSide { profile, view, divisor: requests[number] };
             let known = sample_type.get_or_insert_with(|| side.sample_type());
             if *known != side.sample_type() {
-                return Err(DiffError::Types(known.clone(), side.sample_type()));
+                return Err(DiffError::TypeMismatch(known.clone(), side.sample_type()));
             }
             sums.add(&side, number == 1);
             let mut alone = CostSums::default();
-            alone.add(&ProfileSide { units: *own, ..side }, false);
+            alone.add(&ProfileSide { divisor: *own, ..side }, false);
             each[number].push(alone);
         }
     }
@@ -265,7 +265,7 @@ impl CostSums {
                 Some(row) => *row,
                 None => {
                     let none = CostChange::default();
-                    rows.push(DiffRow { function: f.name.clone(), flat: none, cum: none, costliest_callee: 0.0 });
+                    rows.push(DiffRow { function: f.name.clone(), flat: none, cum: none, costliest_callee_cost: 0.0 });
                     known.insert(f.name.clone(), rows.len() - 1);
                     rows.len() - 1
                 }
@@ -273,12 +273,12 @@ impl CostSums {
             .collect();
         let mut seen = vec![usize::MAX; functions.len()];
         for (number, sample) in side.profile.samples().enumerate() {
-            let value = sample.values()[side.view.sample_type];
+            let value = sample.values()[side.view.column];
             if value == 0 || !side.view.contains_sample(&sample) {
                 continue;
             }
-            let cost = value as f64 / side.units;
-            let events = events_variance(side, &sample).map(|(n, v)| (n, v / side.units / side.units));
+            let cost = value as f64 / side.divisor;
+            let events = events_variance(side, &sample).map(|(n, v)| (n, v / side.divisor / side.divisor));
             total.add(cost, events, is_after);
             *samples += 1;
             let mut leaf = None;
@@ -348,7 +348,7 @@ impl CostSums {
         let CostSums { mut total, mut rows, calls, .. } = self;
         total.compute_standardised_difference();
         for ((caller, _), (handed, _)) in calls {
-            rows[caller].costliest_callee = rows[caller].costliest_callee.max(handed);
+            rows[caller].costliest_callee_cost = rows[caller].costliest_callee_cost.max(handed);
         }
         rows.retain(|row| [row.flat.before, row.flat.after, row.cum.before, row.cum.after].iter().any(|c| *c != 0.0));
         let tested_flat = test_cost_differences(&mut rows, |row| &mut row.flat);
@@ -370,18 +370,18 @@ pub(super) fn comparison_sides<'a>(
     after: (&'a Profile, &'a ProfileView),
     basis: CostDivisor,
 ) -> Result<[ProfileSide<'a>; 2], DiffError> {
-    let type_of = |(profile, view): (&Profile, &ProfileView)| profile.sample_types[view.sample_type].clone();
+    let type_of = |(profile, view): (&Profile, &ProfileView)| profile.sample_types[view.column].clone();
     if type_of(before) != type_of(after) {
-        return Err(DiffError::Types(type_of(before), type_of(after)));
+        return Err(DiffError::TypeMismatch(type_of(before), type_of(after)));
     }
     let units = match basis {
         CostDivisor::Requests { before, after } => [before, after],
-        CostDivisor::Shares => [before, after].map(|(profile, view)| view.total(profile) as f64 / 100.0),
+        CostDivisor::Shares => [before, after].map(|(profile, view)| view.percent_denominator(profile) as f64 / 100.0),
     };
     if units.contains(&0.0) {
-        return Err(DiffError::Nothing(type_of(before)));
+        return Err(DiffError::ZeroTotal(type_of(before)));
     }
-    let side = |(profile, view), units| ProfileSide { profile, view, units };
+    let side = |(profile, view), units| ProfileSide { profile, view, divisor: units };
     Ok([side(before, units[0]), side(after, units[1])])
 }
 
@@ -395,9 +395,9 @@ pub(super) fn comparison_sides<'a>(
 pub(super) fn events_variance(side: &ProfileSide, sample: &ProfileSample) -> Option<(f64, f64)> {
     let ProfileSide { profile, view, .. } = side;
     let values = sample.values();
-    let value = values[view.sample_type] as f64;
-    let events = heap_events(profile, view.sample_type, values).or_else(|| {
-        let column = &profile.sample_types[view.sample_type];
+    let value = values[view.column] as f64;
+    let events = heap_events(profile, view.column, values).or_else(|| {
+        let column = &profile.sample_types[view.column];
         if profile.sample_types[0].unit == "count" {
             Some(values[0].unsigned_abs() as f64)
         } else if profile.period > 0 && profile.period_type.as_ref() == Some(column) {

@@ -8,7 +8,7 @@
 //! count of a line with two counts would become part of a function's name. To compare profiles,
 //! `--diff` reads two files with one count in each line.
 
-use super::room::{MemoryBudget, ReadError};
+use super::memory_budget::{MemoryBudget, ReadError};
 use plimsoll_model::profile::{Profile, ProfileBuilder, ValueType};
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ const NAME_ENTRY_BYTES: usize = 3 * (size_of::<(&str, u32)>() + 1);
 
 /// Parses folded stacks into a profile with one column: `samples`, in `count`. The error names the
 /// line that does not fit the format, or says that the profile needs too much memory.
-pub(super) fn parse(text: &str, room: MemoryBudget) -> Result<Profile, ReadError> {
+pub(super) fn parse(text: &str, budget: MemoryBudget) -> Result<Profile, ReadError> {
     let mut builder = ProfileBuilder::new(vec![ValueType::new("samples", "count")]);
     let mut places: HashMap<&str, u32> = HashMap::new();
     for (number, line) in text.lines().enumerate() {
@@ -37,10 +37,10 @@ pub(super) fn parse(text: &str, room: MemoryBudget) -> Result<Profile, ReadError
                 builder.add_location(&[function])
             });
             builder.push_location(place);
-            room.check_memory(&builder, places.len() * NAME_ENTRY_BYTES)?;
+            budget.check_memory(&builder, places.len() * NAME_ENTRY_BYTES)?;
         }
         builder.end_sample(&[count]);
-        room.check_memory(&builder, places.len() * NAME_ENTRY_BYTES)?;
+        budget.check_memory(&builder, places.len() * NAME_ENTRY_BYTES)?;
     }
     Ok(builder.finish())
 }

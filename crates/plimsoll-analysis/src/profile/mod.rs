@@ -12,11 +12,11 @@
 
 mod diff;
 mod folded;
+mod memory_budget;
 mod perf;
 mod pprof;
 mod profiling_schedule;
 mod read;
-mod room;
 mod sample_split;
 mod sampled;
 mod top;
@@ -27,11 +27,11 @@ pub use diff::{
     CostChange, CostDivisor, DiffError, DiffRow, FALSE_DISCOVERY_RATE_MAX, ProfileDiff, RepeatedProfile, diff,
     diff_repeated,
 };
+pub use memory_budget::ReadError;
 pub use profiling_schedule::{
     PeriodFigures, ProfiledTrial, ProfilingSchedule, profiling_rates_rps, steady_profiling_rps,
 };
 pub use read::{READ_BYTES_MAX, read, read_untrusted_profile};
-pub use room::ReadError;
 pub use sample_split::{SampleGrouping, group_samples, has_label, label_keys};
 pub use sampled::{SampledProfile, sampled_cpu_time_ns};
 pub use top::{FunctionCostOrder, FunctionCostRow, FunctionCostTable, percent, sum_by_function};

@@ -10,12 +10,12 @@
 //! Not here: fields that `perf script` does not print by default, and the binary format
 //! `perf.data`.
 
-use super::room::{MemoryBudget, ReadError};
+use super::memory_budget::{MemoryBudget, ReadError};
 use plimsoll_model::profile::{FunctionId, Label, LabelValue, Profile, ProfileBuilder, ValueType};
 use std::collections::HashMap;
 
 /// The fields of the first line of a sample.
-struct SampleHead<'a> {
+struct SampleHeader<'a> {
     thread: &'a str,
     period: i64,
     event: &'a str,
@@ -39,7 +39,7 @@ fn word_at(line: &str, start: usize) -> (&str, usize) {
 
 /// Parses the first line of a sample: `thread 12/34 [001] 5.678901:  250000 cpu-clock:u:  rest`.
 /// The words before the process id are the thread's name.
-fn parse_sample_head(line: &str) -> Option<SampleHead<'_>> {
+fn parse_sample_header(line: &str) -> Option<SampleHeader<'_>> {
     let (mut at, mut thread_end) = (0, None);
     loop {
         let (word, end) = word_at(line, at);
@@ -63,7 +63,7 @@ fn parse_sample_head(line: &str) -> Option<SampleHead<'_>> {
         (word, end) = word_at(line, end);
     }
     let event = word.strip_suffix(':')?;
-    Some(SampleHead { thread, period: period.unwrap_or(1), event, frame: line[end..].trim() })
+    Some(SampleHeader { thread, period: period.unwrap_or(1), event, frame: line[end..].trim() })
 }
 
 /// Parses the line of a frame, such as `7f12 name+0x1a (/lib/x.so)`, and returns the frame's name.
@@ -94,7 +94,7 @@ fn parse_frame_line(line: &str) -> Option<String> {
 /// sample.
 pub(super) fn is_perf_output(text: &str) -> bool {
     let first = text.lines().find(|line| !line.trim().is_empty() && !line.starts_with('#'));
-    first.is_some_and(|line| parse_sample_head(line).is_some())
+    first.is_some_and(|line| parse_sample_header(line).is_some())
 }
 
 /// Largest number of different events. Each event is a column of every sample, so many events would
@@ -119,13 +119,13 @@ struct FunctionNames {
 
 impl FunctionNames {
     /// Returns the number of a name. A new name is added and gets the next number.
-    fn intern_name(&mut self, name: String, room: &mut MemoryBudget) -> Result<u32, ReadError> {
+    fn intern_name(&mut self, name: String, budget: &mut MemoryBudget) -> Result<u32, ReadError> {
         if let Some(number) = self.known.get(&name) {
             return Ok(*number);
         }
         // The name is stored in the profile and in both tables of names, each of which exists twice
         // while it grows.
-        room.reserve_memory(1, 8 * size_of::<String>() + 64 + 4 * name.len())?;
+        budget.reserve_memory(1, 8 * size_of::<String>() + 64 + 4 * name.len())?;
         self.all.push(name.clone());
         self.known.insert(name, self.all.len() as u32 - 1);
         Ok(self.all.len() as u32 - 1)
@@ -134,7 +134,7 @@ impl FunctionNames {
 
 /// Parses the text of `perf script` into a profile. The error names the line that does not fit the
 /// format, or says that the profile needs too much memory.
-pub(super) fn parse(text: &str, mut room: MemoryBudget) -> Result<Profile, ReadError> {
+pub(super) fn parse(text: &str, mut budget: MemoryBudget) -> Result<Profile, ReadError> {
     let mut events: Vec<&str> = Vec::new();
     let mut names = FunctionNames::default();
     let mut caught: Vec<RawSample> = Vec::new();
@@ -144,7 +144,7 @@ pub(super) fn parse(text: &str, mut room: MemoryBudget) -> Result<Profile, ReadE
             within = false;
         } else if line.starts_with('#') {
             // The line is a comment in the output of `perf script`.
-        } else if let Some(head) = parse_sample_head(line) {
+        } else if let Some(head) = parse_sample_header(line) {
             let event = match events.iter().position(|event| *event == head.event) {
                 Some(event) => event,
                 None if events.len() == EVENTS_MAX => {
@@ -158,16 +158,16 @@ pub(super) fn parse(text: &str, mut room: MemoryBudget) -> Result<Profile, ReadE
             };
             // The list of raw samples exists twice while it grows: as an old and a new copy. After
             // the whole text is read, the columns of the samples take memory.
-            room.reserve_memory(1, 3 * size_of::<RawSample>() + 64 + head.thread.len())?;
+            budget.reserve_memory(1, 3 * size_of::<RawSample>() + 64 + head.thread.len())?;
             let stack = match parse_frame_line(head.frame) {
-                Some(name) => vec![names.intern_name(name, &mut room)?],
+                Some(name) => vec![names.intern_name(name, &mut budget)?],
                 None => Vec::new(),
             };
             caught.push(RawSample { event, period: head.period, label: head.thread.to_owned(), stack });
             within = true;
         } else if let Some((sample, name)) = caught.last_mut().filter(|_| within).zip(parse_frame_line(line)) {
-            room.reserve_memory(1, 3 * size_of::<u32>())?;
-            sample.stack.push(names.intern_name(name, &mut room)?);
+            budget.reserve_memory(1, 3 * size_of::<u32>())?;
+            sample.stack.push(names.intern_name(name, &mut budget)?);
         } else {
             let what = "the line is neither the first line of a 'perf script' sample nor a frame of its stack";
             return Err(ReadError::Line { line: number + 1, what });
@@ -197,7 +197,7 @@ pub(super) fn parse(text: &str, mut room: MemoryBudget) -> Result<Profile, ReadE
         values[0] = 1;
         values[event + 1] = period;
         builder.end_sample(&values);
-        room.check_memory(&builder, 0)?;
+        budget.check_memory(&builder, 0)?;
     }
     Ok(builder.finish())
 }

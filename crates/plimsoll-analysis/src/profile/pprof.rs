@@ -9,7 +9,7 @@
 //! and comments. The decoder also ignores `drop_frames` and `keep_frames`, which no common runtime
 //! sets.
 
-use super::room::{MemoryBudget, ReadError};
+use super::memory_budget::{MemoryBudget, ReadError};
 use plimsoll_model::profile::{FunctionId, Label, LabelValue, Profile, ProfileBuilder, ValueType};
 use std::collections::HashMap;
 
@@ -62,7 +62,7 @@ impl<'a> Fields<'a> {
         Err(pprof_error(self.at, "a number in the profile has more than 10 bytes"))
     }
 
-    fn skip(&mut self, bytes: u64) -> Result<&'a [u8], ReadError> {
+    fn take_bytes(&mut self, bytes: u64) -> Result<&'a [u8], ReadError> {
         let start = self.at;
         if bytes > (self.end - start) as u64 {
             return Err(pprof_error(start, "a protobuf field is longer than the rest of the file"));
@@ -82,12 +82,12 @@ impl<'a> Fields<'a> {
         }
         let content = match key & 7 {
             0 => FieldContent::Varint(self.read_varint()?),
-            1 => self.skip(8).map(|_| FieldContent::Fixed)?,
+            1 => self.take_bytes(8).map(|_| FieldContent::Fixed)?,
             2 => {
                 let length = self.read_varint()?;
-                FieldContent::Bytes(self.skip(length)?)
+                FieldContent::Bytes(self.take_bytes(length)?)
             }
-            5 => self.skip(4).map(|_| FieldContent::Fixed)?,
+            5 => self.take_bytes(4).map(|_| FieldContent::Fixed)?,
             _ => return Err(pprof_error(self.at, "a protobuf field has an unknown type")),
         };
         Ok(Some((key >> 3, content)))
@@ -180,8 +180,8 @@ fn message_id(input: &[u8], message: &[u8]) -> Result<u64, ReadError> {
 const ID_BYTES: usize = 3 * (size_of::<(u64, u32)>() + 1);
 
 /// Creates an empty map for the ids of `messages`, the entries of one table of the profile.
-fn empty_id_map(input: &[u8], messages: &[&[u8]], room: &mut MemoryBudget) -> Result<ProfileIdMap, ReadError> {
-    room.reserve_memory(messages.len(), ID_BYTES)?;
+fn empty_id_map(input: &[u8], messages: &[&[u8]], budget: &mut MemoryBudget) -> Result<ProfileIdMap, ReadError> {
+    budget.reserve_memory(messages.len(), ID_BYTES)?;
     let mut largest = 0;
     for message in messages {
         largest = largest.max(message_id(input, message)?);
@@ -204,14 +204,14 @@ struct EncodedProfileParts<'a> {
     default_type: u64,
 }
 
-fn read_encoded_parts<'a>(input: &'a [u8], room: &mut MemoryBudget) -> Result<EncodedProfileParts<'a>, ReadError> {
+fn read_encoded_parts<'a>(input: &'a [u8], budget: &mut MemoryBudget) -> Result<EncodedProfileParts<'a>, ReadError> {
     let mut parts = EncodedProfileParts::default();
     let mut fields = Fields::new(input);
     while let Some((field, content)) = fields.next()? {
         if let (1 | 3..=6, FieldContent::Bytes(_)) = (field, &content) {
             // While a table grows, an old copy and a new copy of twice the size exist, so the table
             // needs three times its size.
-            room.reserve_memory(1, 3 * size_of::<&[u8]>())?;
+            budget.reserve_memory(1, 3 * size_of::<&[u8]>())?;
         }
         match (field, content) {
             (1, FieldContent::Bytes(bytes)) => parts.sample_types.push(bytes),
@@ -255,14 +255,14 @@ const TABLE_GROWTH_FACTOR: usize = 3;
 
 /// Decodes a pprof profile that is not compressed. The error states the approximate offset of the
 /// fault, or says that the profile needs too much memory.
-pub(super) fn decode(input: &[u8], mut room: MemoryBudget) -> Result<Profile, ReadError> {
-    let room = &mut room;
-    let parts = read_encoded_parts(input, room)?;
+pub(super) fn decode(input: &[u8], mut budget: MemoryBudget) -> Result<Profile, ReadError> {
+    let budget = &mut budget;
+    let parts = read_encoded_parts(input, budget)?;
     let strings = StringTable(parts.strings);
     let mut types = Vec::new();
     for message in &parts.sample_types {
         let column = value_type(input, message, &strings)?;
-        room.reserve_memory(1, 4 * size_of::<ValueType>() + 2 * (column.kind.len() + column.unit.len()))?;
+        budget.reserve_memory(1, 4 * size_of::<ValueType>() + 2 * (column.kind.len() + column.unit.len()))?;
         types.push(column);
     }
     let width = types.len();
@@ -277,10 +277,10 @@ pub(super) fn decode(input: &[u8], mut room: MemoryBudget) -> Result<Profile, Re
     builder.set_period(period_type, parts.period as i64);
     builder.set_time(parts.time_unix_ns as i64, parts.duration_ns as i64);
 
-    let functions = read_functions(input, &parts.functions, &strings, &mut builder, room)?;
-    let nameless = read_mappings(input, &parts.mappings, &strings, &mut builder, room)?;
+    let functions = read_functions(input, &parts.functions, &strings, &mut builder, budget)?;
+    let nameless = read_mappings(input, &parts.mappings, &strings, &mut builder, budget)?;
     let unknown = builder.intern_function("<unknown>", "");
-    let mut places = empty_id_map(input, &parts.locations, room)?;
+    let mut places = empty_id_map(input, &parts.locations, budget)?;
     let mut inlined = Vec::new();
     for message in &parts.locations {
         let (mut id, mut mapping) = (0, 0);
@@ -297,7 +297,7 @@ pub(super) fn decode(input: &[u8], mut room: MemoryBudget) -> Result<Profile, Re
                         inlined.push(known.ok_or_else(|| {
                             pprof_error(fields.at, "a code line refers to a function that is missing in the profile")
                         })?);
-                        room.check_memory(&builder, TABLE_GROWTH_FACTOR * size_of::<FunctionId>() * inlined.len())?;
+                        budget.check_memory(&builder, TABLE_GROWTH_FACTOR * size_of::<FunctionId>() * inlined.len())?;
                     }
                 }
                 _ => {}
@@ -307,10 +307,10 @@ pub(super) fn decode(input: &[u8], mut room: MemoryBudget) -> Result<Profile, Re
             inlined.push(nameless.get(mapping).unwrap_or(unknown));
         }
         let place = builder.add_location(&inlined);
-        room.check_memory(&builder, 0)?;
+        budget.check_memory(&builder, 0)?;
         places.insert(id, place);
     }
-    read_samples(input, width, &places, &strings, &mut builder, room)?;
+    read_samples(input, width, &places, &strings, &mut builder, budget)?;
     Ok(builder.finish())
 }
 
@@ -319,9 +319,9 @@ fn read_functions(
     messages: &[&[u8]],
     strings: &StringTable,
     builder: &mut ProfileBuilder,
-    room: &mut MemoryBudget,
+    budget: &mut MemoryBudget,
 ) -> Result<ProfileIdMap, ReadError> {
-    let mut functions = empty_id_map(input, messages, room)?;
+    let mut functions = empty_id_map(input, messages, budget)?;
     for message in messages {
         let (mut id, mut name, mut system_name, mut file) = (0, 0, 0, 0);
         let mut fields = Fields::for_message(input, message);
@@ -337,7 +337,7 @@ fn read_functions(
         let name = strings.get(if name == 0 { system_name } else { name })?;
         let name = if name.is_empty() { "<unknown>" } else { &name };
         let own = builder.intern_function(name, &strings.get(file)?);
-        room.check_memory(builder, 0)?;
+        budget.check_memory(builder, 0)?;
         functions.insert(id, own);
     }
     Ok(functions)
@@ -350,9 +350,9 @@ fn read_mappings(
     messages: &[&[u8]],
     strings: &StringTable,
     builder: &mut ProfileBuilder,
-    room: &mut MemoryBudget,
+    budget: &mut MemoryBudget,
 ) -> Result<ProfileIdMap, ReadError> {
-    let mut mappings = empty_id_map(input, messages, room)?;
+    let mut mappings = empty_id_map(input, messages, budget)?;
     for message in messages {
         let (mut id, mut file) = (0, 0);
         let mut fields = Fields::for_message(input, message);
@@ -367,7 +367,7 @@ fn read_mappings(
         let base = file.rsplit('/').next().unwrap_or_default();
         if !base.is_empty() {
             let own: FunctionId = builder.intern_function(&format!("[{base}]"), "");
-            room.check_memory(builder, 0)?;
+            budget.check_memory(builder, 0)?;
             mappings.insert(id, own);
         }
     }
@@ -380,7 +380,7 @@ fn read_samples(
     places: &ProfileIdMap,
     strings: &StringTable,
     builder: &mut ProfileBuilder,
-    room: &MemoryBudget,
+    budget: &MemoryBudget,
 ) -> Result<(), ReadError> {
     let mut values = Vec::with_capacity(width);
     let mut profile = Fields::new(input);
@@ -392,7 +392,8 @@ fn read_samples(
             // A packed number has at least one byte, so the length in bytes limits the count of
             // numbers.
             let entries = if let FieldContent::Bytes(bytes) = content { bytes.len() } else { 1 };
-            room.check_memory(builder, if field == 1 { TABLE_GROWTH_FACTOR * size_of::<u32>() * entries } else { 0 })?;
+            budget
+                .check_memory(builder, if field == 1 { TABLE_GROWTH_FACTOR * size_of::<u32>() * entries } else { 0 })?;
             match (field, content) {
                 (1, content) => fields.for_each_number(content, |id| {
                     let place = places.get(id).ok_or_else(|| {

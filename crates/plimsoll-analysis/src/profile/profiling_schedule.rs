@@ -21,7 +21,7 @@ const PAUSE_AFTER_PROFILE_NS: u64 = SECOND / 2;
 const OTHER_KINDS_SECONDS_MAX: u32 = 5;
 /// Smallest throughput at which the server counts as sustaining the offered rate, as a share of the
 /// rate.
-const SUSTAINED_SHARE: f64 = 0.98;
+const SUSTAINED_SHARE_MIN: f64 = 0.98;
 /// A rate at which queues stay short, as a share of the server's throughput.
 const SHORT_QUEUE_SHARE: f64 = 0.85;
 /// The low rate of profiling, as a share of the rate under investigation.
@@ -35,13 +35,13 @@ pub struct ProfilingSchedule {
     pub warmup_ns: u64,
     /// The intervals without profiling, before and after the CPU profile, as start and end in ns
     /// since the start of the schedule.
-    pub without_profiling: [(u64, u64); 2],
+    pub unprofiled_intervals_ns: [(u64, u64); 2],
     /// The interval in which the CPU profile is taken, as start and end in ns since the start of
     /// the schedule.
-    pub cpu: (u64, u64),
+    pub cpu_interval_ns: (u64, u64),
     /// The interval in which profiles of kinds other than CPU are taken, as start and end in ns
     /// since the start of the schedule.
-    pub other_kinds: (u64, u64),
+    pub other_kinds_interval_ns: (u64, u64),
     /// The end of the trial, in ns since the start of the schedule.
     pub end_ns: u64,
 }
@@ -63,9 +63,9 @@ impl ProfilingSchedule {
         let others = next(u64::from(Self::other_kinds_seconds(cpu_seconds)) * SECOND, PAUSE_AFTER_PROFILE_NS);
         ProfilingSchedule {
             warmup_ns: WARMUP_NS,
-            without_profiling: [before, after],
-            cpu,
-            other_kinds: others,
+            unprofiled_intervals_ns: [before, after],
+            cpu_interval_ns: cpu,
+            other_kinds_interval_ns: others,
             end_ns: others.1 + PAUSE_AFTER_PROFILE_NS,
         }
     }
@@ -91,7 +91,7 @@ pub fn profiling_rates_rps(level_rps: f64) -> [f64; 2] {
 pub fn steady_profiling_rps(summary: &Summary, load: &LoadShape) -> f64 {
     let offered = load.rate().and_then(|rate| rate.stages.last()).map(|stage| stage.to);
     match offered {
-        Some(offered) if summary.offered_unit_rps() >= offered * SUSTAINED_SHARE => offered,
+        Some(offered) if summary.offered_unit_rps() >= offered * SUSTAINED_SHARE_MIN => offered,
         _ => summary.offered_unit_rps() * SHORT_QUEUE_SHARE,
     }
 }
@@ -115,11 +115,11 @@ pub struct PeriodFigures {
 impl PeriodFigures {
     /// Sums up the recorded ticks that lie in the intervals `stretches`. Each interval is a start
     /// and an end, in ns since the start of the schedule.
-    pub fn from_run(run: &Run, stretches: &[(u64, u64)]) -> PeriodFigures {
+    pub fn from_run(run: &Run, periods_ns: &[(u64, u64)]) -> PeriodFigures {
         let length_ns = run.plan.load.interval_ns.max(1);
         let mut response = Histogram::new();
         let (mut intervals, mut completed, mut succeeded) = (0_u64, 0, 0);
-        for (start, end) in stretches {
+        for (start, end) in periods_ns {
             let (first, last) = (start.div_ceil(length_ns) as u32, (end / length_ns) as u32);
             if first >= last {
                 continue;
@@ -161,20 +161,20 @@ pub struct ProfiledTrial {
 
 impl ProfiledTrial {
     /// Computes the figures of a trial that ran with the schedule `stretches`.
-    pub fn from_run(run: &Run, stretches: &ProfilingSchedule) -> ProfiledTrial {
+    pub fn from_run(run: &Run, schedule: &ProfilingSchedule) -> ProfiledTrial {
         ProfiledTrial {
             offered_rps: run.plan.load.shape.curve().max(),
             requests_each: Summary::from_run(run).requests_per_session,
-            without_profiling: PeriodFigures::from_run(run, &stretches.without_profiling),
-            with_cpu_profile: PeriodFigures::from_run(run, &[stretches.cpu]),
-            other_kinds: PeriodFigures::from_run(run, &[stretches.other_kinds]),
+            without_profiling: PeriodFigures::from_run(run, &schedule.unprofiled_intervals_ns),
+            with_cpu_profile: PeriodFigures::from_run(run, &[schedule.cpu_interval_ns]),
+            other_kinds: PeriodFigures::from_run(run, &[schedule.other_kinds_interval_ns]),
         }
     }
 
     /// Returns whether the server sustained the offered rate. If the server sustained the rate, the
     /// cost of a request does not depend on when the profile was taken.
     pub fn is_steady(&self) -> bool {
-        self.without_profiling.goodput_rps / self.requests_each >= self.offered_rps * SUSTAINED_SHARE
+        self.without_profiling.goodput_rps / self.requests_each >= self.offered_rps * SUSTAINED_SHARE_MIN
     }
 
     /// Returns the number of requests that completed while a profile was taken, from the throughput
@@ -193,8 +193,13 @@ mod tests {
     #[test]
     fn profiling_intervals_are_consecutive() {
         for seconds in [1, 3, 10, 60] {
-            let ProfilingSchedule { warmup_ns, without_profiling: [before, after], cpu, other_kinds: others, end_ns } =
-                ProfilingSchedule::new(seconds);
+            let ProfilingSchedule {
+                warmup_ns,
+                unprofiled_intervals_ns: [before, after],
+                cpu_interval_ns: cpu,
+                other_kinds_interval_ns: others,
+                end_ns,
+            } = ProfilingSchedule::new(seconds);
             assert_eq!((warmup_ns, before.1), (before.0, cpu.0));
             assert!(cpu.1 < after.0 && after.1 <= others.0 && others.1 < end_ns);
             assert_eq!(cpu.1 - cpu.0, u64::from(seconds) * SECOND);

@@ -5,7 +5,7 @@
 //! Text has no control characters, while every pprof file has some. So bytes that are neither gzip
 //! data nor text are read as pprof.
 
-use super::room::{MemoryBudget, ReadError};
+use super::memory_budget::{MemoryBudget, ReadError};
 use super::{folded, perf, pprof};
 use flate2::read::MultiGzDecoder;
 use plimsoll_model::profile::Profile;
@@ -54,8 +54,8 @@ pub fn read_untrusted_profile(bytes: &[u8], bytes_max: usize) -> Result<Profile,
 fn read_within_limits(bytes: &[u8], bytes_max: usize, memory_bytes_max: usize) -> Result<Profile, ReadError> {
     if is_gzip(bytes) {
         let unpacked = gunzip(bytes, bytes_max)?;
-        let room = MemoryBudget::new(memory_bytes_max, unpacked.len());
-        return read_unpacked(&unpacked, bytes_max, room);
+        let budget = MemoryBudget::new(memory_bytes_max, unpacked.len());
+        return read_unpacked(&unpacked, bytes_max, budget);
     }
     read_unpacked(bytes, bytes_max, MemoryBudget::new(memory_bytes_max, 0))
 }
@@ -80,7 +80,7 @@ fn gunzip(bytes: &[u8], bytes_max: usize) -> Result<Vec<u8>, ReadError> {
     }
 }
 
-fn read_unpacked(bytes: &[u8], bytes_max: usize, room: MemoryBudget) -> Result<Profile, ReadError> {
+fn read_unpacked(bytes: &[u8], bytes_max: usize, budget: MemoryBudget) -> Result<Profile, ReadError> {
     if bytes.len() > bytes_max {
         return Err(ReadError::TooLarge(bytes_max >> 20));
     }
@@ -89,10 +89,10 @@ fn read_unpacked(bytes: &[u8], bytes_max: usize, room: MemoryBudget) -> Result<P
     }
     let sniffed = &bytes[..bytes.len().min(SNIFF_BYTES)];
     if sniffed.iter().any(|byte| *byte < b' ' && !b"\t\n\r\x1b".contains(byte)) {
-        return pprof::decode(bytes, room);
+        return pprof::decode(bytes, budget);
     }
     let text = String::from_utf8_lossy(bytes);
-    if perf::is_perf_output(&text) { perf::parse(&text, room) } else { folded::parse(&text, room) }
+    if perf::is_perf_output(&text) { perf::parse(&text, budget) } else { folded::parse(&text, budget) }
 }
 
 /// Returns an error if the input is empty, or is a file of another known format that people pass by
@@ -119,5 +119,5 @@ fn foreign_format_error(bytes: &[u8]) -> Option<ReadError> {
             "the given profile is HTML or XML. Give the address of the profile itself, such as /debug/pprof/profile",
         ),
     ];
-    kinds.iter().find(|(start, _)| bytes.starts_with(start)).map(|(_, what)| ReadError::Other(what))
+    kinds.iter().find(|(start, _)| bytes.starts_with(start)).map(|(_, what)| ReadError::ForeignFormat(what))
 }

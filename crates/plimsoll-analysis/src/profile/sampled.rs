@@ -23,7 +23,7 @@ pub struct SampledProfile {
     pub covered_ns: u64,
     /// Whether the samples of the whole measured window also cover the time that the server spent
     /// in the kernel.
-    pub in_kernel: bool,
+    pub covers_kernel: bool,
 }
 
 impl SampledProfile {
@@ -55,7 +55,7 @@ impl SampledProfile {
         let profile = builder.finish();
         let cpu_ns = stretches.iter().map(|stretch| stretch.sample_count() as f64 * cpu_ns_per_sample(stretch)).sum();
         let lost = sum(|stretch| stretch.lost);
-        (samples > 0).then_some(SampledProfile { profile, samples, lost, cpu_ns, covered_ns, in_kernel })
+        (samples > 0).then_some(SampledProfile { profile, samples, lost, cpu_ns, covered_ns, covers_kernel: in_kernel })
     }
 }
 
@@ -119,7 +119,7 @@ mod tests {
         run.probes.sampled.stretches = vec![stretch(0, 0, 99), stretch(1_000, 0, 30), stretch(2_000, 20, 10)];
         let sampled = SampledProfile::from_run(&run).expect("samples");
         assert_eq!(sampled.cpu_ns, 800.0);
-        assert_eq!((sampled.samples, sampled.lost, sampled.covered_ns, sampled.in_kernel), (60, 20, 2_000, true));
+        assert_eq!((sampled.samples, sampled.lost, sampled.covered_ns, sampled.covers_kernel), (60, 20, 2_000, true));
         let found = sum_by_function(&sampled.profile, &ProfileView::all_samples(1), FunctionCostOrder::Cum);
         let rows: Vec<_> = found
             .rows

@@ -55,7 +55,7 @@ pub fn sum_by_function(profile: &Profile, view: &ProfileView, sort: FunctionCost
     let mut seen = vec![usize::MAX; rows.len()];
     let mut kept = 0_i64;
     for (number, sample) in profile.samples().enumerate() {
-        let value = sample.values()[view.sample_type];
+        let value = sample.values()[view.column];
         if value == 0 || !view.contains_sample(&sample) {
             continue;
         }
@@ -85,7 +85,7 @@ pub fn sum_by_function(profile: &Profile, view: &ProfileView, sort: FunctionCost
         };
         by_value.then_with(|| functions[a.function as usize].name.cmp(&functions[b.function as usize].name))
     });
-    FunctionCostTable { total: view.total(profile), selected_total: kept, rows }
+    FunctionCostTable { total: view.percent_denominator(profile), selected_total: kept, rows }
 }
 
 #[cfg(test)]

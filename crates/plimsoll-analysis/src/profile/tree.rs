@@ -49,9 +49,9 @@ pub struct FlameGraphTree {
     /// The frames in drawing order.
     pub nodes: Vec<FlameGraphFrame>,
     /// Whether some frames were too narrow for the tree and were summed up.
-    pub left_out: bool,
+    pub has_merged_frames: bool,
     /// Whether the tree compares two profiles, so that each frame has two costs.
-    pub difference: bool,
+    pub is_difference: bool,
 }
 
 /// Sums over the samples of a frame. The fields have the same meaning as in [`FlameGraphFrame`].
@@ -150,7 +150,7 @@ impl FlameGraphBuilder {
             frames,
             group_of: vec![NO_GROUP; functions.len()],
             groups: Vec::new(),
-            sorted: Vec::new(),
+            scratch: Vec::new(),
             waiting: BinaryHeap::new(),
         };
         let mut kept: Vec<WaitingFrame> = Vec::new();
@@ -184,7 +184,7 @@ struct CalleeDivider {
     /// The groups of one frame's samples, while the samples are grouped: next function, number of
     /// samples, sums.
     groups: Vec<(u32, usize, SampleSums)>,
-    sorted: Vec<SampleStack>,
+    scratch: Vec<SampleStack>,
     waiting: BinaryHeap<WaitingFrame>,
 }
 
@@ -222,9 +222,9 @@ impl CalleeDivider {
                 at += samples;
             }
             let mut ending = 0;
-            self.sorted.clear();
-            self.sorted.extend_from_slice(part);
-            for stack in &self.sorted {
+            self.scratch.clear();
+            self.scratch.extend_from_slice(part);
+            for stack in &self.scratch {
                 let slot = if stack.group == NO_GROUP { &mut ending } else { &mut next[stack.group as usize] };
                 part[*slot] = *stack;
                 *slot += 1;
@@ -260,7 +260,12 @@ fn order_frames_for_drawing(
         &order[start..start + length]
     };
 
-    let mut tree = FlameGraphTree { functions: Vec::new(), nodes: Vec::new(), left_out, difference };
+    let mut tree = FlameGraphTree {
+        functions: Vec::new(),
+        nodes: Vec::new(),
+        has_merged_frames: left_out,
+        is_difference: difference,
+    };
     // Maps a function to its index in the functions of the tree. The key `None` stands for the sum
     // of narrow frames.
     let mut names: HashMap<Option<u32>, u32> = HashMap::new();
@@ -304,7 +309,7 @@ impl FlameGraphTree {
 pub fn flame_graph_tree(profile: &Profile, view: &ProfileView, frames_max: usize) -> FlameGraphTree {
     let mut builder = FlameGraphBuilder::default();
     for sample in profile.samples() {
-        let value = sample.values()[view.sample_type];
+        let value = sample.values()[view.column];
         if value == 0 || !view.contains_sample(&sample) {
             continue;
         }
@@ -343,14 +348,14 @@ pub fn flame_graph_difference_tree(
             })
             .collect();
         for sample in side.profile.samples() {
-            let value = sample.values()[side.view.sample_type];
+            let value = sample.values()[side.view.column];
             if value == 0 || !side.view.contains_sample(&sample) {
                 continue;
             }
             let stack = sample.functions_from_root().map(|function| shared[function as usize]);
-            let cost = value as f64 / side.units;
+            let cost = value as f64 / side.divisor;
             let (value, before) = if is_after { (cost, 0.0) } else { (0.0, cost) };
-            let variance = events_variance(&side, &sample).map_or(0.0, |(_, v)| v / side.units / side.units);
+            let variance = events_variance(&side, &sample).map_or(0.0, |(_, v)| v / side.divisor / side.divisor);
             builder.add(stack, SampleSums { width: cost.abs() / 2.0, value, before, variance });
         }
     }

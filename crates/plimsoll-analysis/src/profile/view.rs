@@ -11,7 +11,7 @@ use plimsoll_model::profile::{Profile, ProfileSample};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileView {
     /// The selected column: an index into the profile's sample types.
-    pub sample_type: usize,
+    pub column: usize,
     focus: Option<Vec<bool>>,
     ignore: Option<Vec<bool>>,
 }
@@ -19,7 +19,7 @@ pub struct ProfileView {
 impl ProfileView {
     /// Creates a view of all samples in one column.
     pub fn all_samples(sample_type: usize) -> ProfileView {
-        ProfileView { sample_type, focus: None, ignore: None }
+        ProfileView { column: sample_type, focus: None, ignore: None }
     }
 
     /// Restricts the view to samples with a frame whose function name or file name `matches`.
@@ -43,10 +43,10 @@ impl ProfileView {
     /// Returns the sum of the absolute values of the column over all samples. The sum is the
     /// denominator of percentages. If samples have the label `pprof::base` (in a difference made by
     /// pprof), only the samples with this label count.
-    pub fn total(&self, profile: &Profile) -> i64 {
+    pub fn percent_denominator(&self, profile: &Profile) -> i64 {
         let (mut all, mut base) = (0_i64, 0_i64);
         for sample in profile.samples() {
-            let value = sample.values()[self.sample_type].saturating_abs();
+            let value = sample.values()[self.column].saturating_abs();
             all = all.saturating_add(value);
             if sample.labels().any(|label| label.key == "pprof::base") {
                 base = base.saturating_add(value);

@@ -13,10 +13,10 @@
 //! The result of a route never changes the verdict on the whole comparison. Not here: the primary
 //! measure, which decides the comparison.
 
-use super::compared::{JudgementTerms, MeasureComparison, compare_measure};
-use super::interim_looks::{EvaluationNumber, INTERVAL_ERROR_PROBABILITY};
-use super::reading::{ArmRouteFigures, ComparisonBlock};
-use super::rules::{EffectQuantity, Rules};
+use super::comparison_blocks::{ArmRouteFigures, ComparisonBlock};
+use super::evaluations::{EvaluationNumber, INTERVAL_ERROR_PROBABILITY};
+use super::measure_comparison::{JudgementTerms, MeasureComparison, compare_measure};
+use super::rules::{ComparisonRules, EffectQuantity};
 use crate::doubts::{Doubt, DoubtKind};
 use plimsoll_statistics::basics;
 use plimsoll_statistics::resample::{BlockRatio, EffectEstimate};
@@ -87,7 +87,7 @@ struct RouteTest {
 /// evaluation of the comparison, if all blocks agreed. A comparison does not end with fewer blocks
 /// (paired loads), because no route could then have a verdict.
 pub(super) fn can_prove_routes(counted: &[ComparisonBlock], look: EvaluationNumber) -> bool {
-    let routes = counted.first().and_then(|block| block.readings.first()).map_or(0, |reading| reading.routes.len());
+    let routes = counted.first().and_then(|block| block.arm_loads.first()).map_or(0, |reading| reading.routes.len());
     let error = INTERVAL_ERROR_PROBABILITY / (routes * RouteMeasure::ALL.len()).max(1) as f64 * look.error_part();
     routes == 0 || 2f64.powi(1 - counted.len().min(1000) as i32) <= error
 }
@@ -95,11 +95,11 @@ pub(super) fn can_prove_routes(counted: &[ComparisonBlock], look: EvaluationNumb
 /// Compares all routes over the valid blocks (paired loads) at one evaluation of the comparison.
 /// The result is empty for a plan with a single route.
 pub(super) fn compare_routes(
-    settings: &Rules,
+    settings: &ComparisonRules,
     counted: &[ComparisonBlock],
     look: EvaluationNumber,
 ) -> Vec<RouteComparison> {
-    let Some(first) = counted.first().and_then(|block| block.readings.first()) else { return Vec::new() };
+    let Some(first) = counted.first().and_then(|block| block.arm_loads.first()) else { return Vec::new() };
     let mut routes: Vec<RouteComparison> = Vec::with_capacity(first.routes.len());
     let mut tests = Vec::with_capacity(first.routes.len() * RouteMeasure::ALL.len());
     for (number, route) in first.routes.iter().enumerate() {
@@ -127,7 +127,8 @@ pub(super) fn compare_routes(
     }
     for ((test, p), family) in tests.iter().zip(adjusted).zip(families) {
         let more_is_better = test.measure == RouteMeasure::Success;
-        let judged = JudgementTerms { margin: settings.margin, look, family, primary: false, more_is_better };
+        let judged =
+            JudgementTerms { margin: settings.margin, evaluation: look, family, primary: false, more_is_better };
         let mut compared = compare_measure(&test.effect, test.measure, judged, &[]);
         compared.p = p;
         routes[test.route].measures.push(compared);
@@ -142,7 +143,7 @@ fn blocks_with_route_on_both_sides(
     at: usize,
 ) -> (Vec<ComparisonBlock>, Vec<[ArmRouteFigures; 2]>) {
     let of = |block: &ComparisonBlock, arm: usize| {
-        block.readings.get(arm).and_then(|reading| reading.routes.get(at)).cloned()
+        block.arm_loads.get(arm).and_then(|reading| reading.routes.get(at)).cloned()
     };
     let both = |block: &ComparisonBlock| Some([of(block, 0)?, of(block, 1)?]);
     let is_asked = |sides: &[ArmRouteFigures; 2]| sides.iter().all(|route| route.response_times.scheduled > 0);
@@ -154,7 +155,7 @@ fn blocks_with_route_on_both_sides(
 fn route_totals(name: &str, counted: &[ComparisonBlock], at: usize, blocks: usize) -> RouteComparison {
     let (mut requests, mut succeeded) = ([0; 2], [0; 2]);
     for block in counted {
-        for (arm, reading) in block.readings.iter().enumerate().take(2) {
+        for (arm, reading) in block.arm_loads.iter().enumerate().take(2) {
             let Some(route) = reading.routes.get(at) else { continue };
             requests[arm] += route.response_times.scheduled;
             succeeded[arm] += route.response_times.succeeded();
@@ -180,5 +181,5 @@ pub(super) fn one_sided_success_doubt(routes: &[RouteComparison]) -> Option<Doub
         request = route.name,
         success_percent = route.success_rate[1 - side] * 100.0
     );
-    Some(Doubt { kind: DoubtKind::Unlike, text: text.into() })
+    Some(Doubt { kind: DoubtKind::SidesDiffer, text: text.into() })
 }

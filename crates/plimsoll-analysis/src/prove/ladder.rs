@@ -7,8 +7,8 @@
 //! a block is one load on each rung (endpoint). The confidence level of the intervals applies to
 //! all rungs (endpoints) together.
 
-use super::interim_looks::INTERVAL_ERROR_PROBABILITY;
-use super::reading::{self, ComparisonBlock};
+use super::comparison_blocks::{self, ComparisonBlock};
+use super::evaluations::INTERVAL_ERROR_PROBABILITY;
 use crate::doubts::{DoubtKind, Doubts};
 use plimsoll_statistics::basics::ConfidenceInterval;
 use plimsoll_statistics::resample::{BlockRatio, EffectEstimate};
@@ -19,10 +19,10 @@ pub struct Rung {
     /// Goodput of the rung (endpoint) over all blocks, 1/s.
     pub goodput_rps: f64,
     /// Goodput divided by the goodput of the rung (endpoint) before; `None` for the first rung.
-    pub share: Option<f64>,
+    pub goodput_ratio: Option<f64>,
     /// Interval of `share`, the goodput relative to the rung (endpoint) before; `None` for the
     /// first rung, or with too few blocks.
-    pub share_interval: Option<ConfidenceInterval>,
+    pub goodput_ratio_interval: Option<ConfidenceInterval>,
     /// The time that this rung (endpoint) adds to a request, in us: the increase of 1/goodput
     /// compared with the rung before. `None` for the first rung.
     pub cost_us: Option<f64>,
@@ -51,12 +51,12 @@ pub fn compute_ladder(blocks: &[ComparisonBlock], rungs: usize, broken: Option<&
     // A block (one load on each rung) without a success on some rung does not count, because that
     // rung's cost per request is unknown.
     let known = |block: &&ComparisonBlock| {
-        block.readings.iter().all(|reading| reading.goodput_rps().is_finite() && reading.goodput_rps() > 0.0)
+        block.arm_loads.iter().all(|reading| reading.goodput_rps().is_finite() && reading.goodput_rps() > 0.0)
     };
     let counted: Vec<&ComparisonBlock> =
         blocks.iter().filter(|block| block.void_reason().is_none()).filter(known).collect();
     let column = |rung: usize| -> Vec<BlockRatio> {
-        counted.iter().filter_map(|block| Some(block.readings.get(rung)?.goodput)).collect()
+        counted.iter().filter_map(|block| Some(block.arm_loads.get(rung)?.goodput)).collect()
     };
     let rate = |amounts: &[BlockRatio]| {
         let sum = |of: fn(&BlockRatio) -> f64| amounts.iter().map(of).sum::<f64>();
@@ -68,13 +68,18 @@ pub fn compute_ladder(blocks: &[ComparisonBlock], rungs: usize, broken: Option<&
     let mut out: Vec<Rung> = Vec::with_capacity(rungs);
     for rung in 0..rungs {
         let here = column(rung);
-        let mut one =
-            Rung { goodput_rps: rate(&here), share: None, share_interval: None, cost_us: None, cost_us_interval: None };
+        let mut one = Rung {
+            goodput_rps: rate(&here),
+            goodput_ratio: None,
+            goodput_ratio_interval: None,
+            cost_us: None,
+            cost_us_interval: None,
+        };
         if let Some(before) = rung.checked_sub(1).map(column) {
             let pairs: Vec<[BlockRatio; 2]> = before.iter().zip(&here).map(|(before, here)| [*before, *here]).collect();
             if let Some(effect) = EffectEstimate::ratio_of_counts(&pairs, &weights) {
-                one.share = Some(effect.estimate.exp());
-                one.share_interval = effect.interval(alpha).map(|interval| interval.map(f64::exp));
+                one.goodput_ratio = Some(effect.estimate.exp());
+                one.goodput_ratio_interval = effect.interval(alpha).map(|interval| interval.map(f64::exp));
             }
             if let Some(effect) = EffectEstimate::added_cost_us(&pairs) {
                 one.cost_us = Some(effect.estimate);
@@ -84,7 +89,7 @@ pub fn compute_ladder(blocks: &[ComparisonBlock], rungs: usize, broken: Option<&
         out.push(one);
     }
     let blocks_void = blocks.len() - counted.len();
-    let mut doubts: Doubts = reading::void_blocks_doubt(blocks).into_iter().collect();
+    let mut doubts: Doubts = comparison_blocks::void_blocks_doubt(blocks).into_iter().collect();
     if let Some(reason) = broken {
         doubts.add(DoubtKind::Ended, format!("the measurement ended early: {reason}"));
     }

@@ -12,39 +12,39 @@
 //! and starting the builds.
 
 mod by_route;
-mod compared;
-pub mod interim_looks;
+pub mod comparison_blocks;
+pub mod evaluations;
 pub mod ladder;
+mod measure_comparison;
 pub mod process_age;
-pub mod reading;
 pub mod required_blocks;
 pub mod rules;
 pub mod verdict;
 
 pub use by_route::{RouteComparison, RouteMeasure};
-pub use compared::{MeasureComparison, ProveVerdict};
+pub use comparison_blocks::{
+    ArmLoadFigures, ArmRouteFigures, ComparisonBlock, RecordedBlocks, arm_name, blocks_from_trials, shuffled_arm_order,
+};
 pub use ladder::{Ladder, Rung, compute_ladder};
+pub use measure_comparison::{MeasureComparison, ProveVerdict};
 pub use plimsoll_model::Criterion;
 pub use plimsoll_statistics::basics::ConfidenceInterval;
 pub use plimsoll_statistics::resample::{BlockRatio, EffectEstimate, LoadResponseTimes};
 pub use process_age::ProcessAge;
-pub use reading::{
-    ArmLoadFigures, ArmRouteFigures, ComparisonBlock, RecordedBlocks, arm_name, blocks_from_trials, shuffled_arm_order,
-};
 pub use required_blocks::sufficient_budget_ns;
-pub use rules::Rules;
+pub use rules::ComparisonRules;
 pub use verdict::{SuccessRateComparison, VerdictReason};
 
 use crate::doubts::{DoubtKind, Doubts};
 use crate::interference::Interference;
 use crate::sentence::Sentence;
-use interim_looks::{EvaluationNumber, EvaluationResult};
+use evaluations::{EvaluationNumber, EvaluationResult};
 use rules::{EffectUnavailable, valid_blocks};
 use verdict::{Decision, decide_verdict};
 
 /// Number of void (unusable) blocks after which a comparison may end. The comparison ends if it
 /// also has more than twice as many void blocks as valid blocks.
-const VOID_BLOCKS_MAX: usize = 6;
+const VOID_BLOCKS_MIN: usize = 6;
 
 /// Why a comparison of two builds ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,10 +57,10 @@ pub enum ComparisonEnd {
     Budget,
     /// Hardly any block (paired loads of both builds) was valid. The last entry of
     /// [`ComparisonResult::doubts`] gives the reason.
-    Void,
+    TooFewValidBlocks,
     /// The comparison ended for another reason, given in words. For example, the user pressed ^C,
     /// or a build exited.
-    Broken(String),
+    Aborted(String),
 }
 
 /// An estimate of the primary measure after a number of blocks (paired loads). The interval has the
@@ -95,7 +95,7 @@ pub struct ComparisonResult {
     pub spread: [Option<f64>; 2],
     /// Whether every load ran on a newly started build. If the builds were not started anew, the
     /// verdict applies to two running processes, and not to their builds.
-    pub fresh: bool,
+    pub restarts_builds: bool,
     /// Number of valid blocks (paired loads of both builds).
     pub blocks: usize,
     /// Number of void blocks, which do not count: the generator was the limit, or no response
@@ -104,7 +104,7 @@ pub struct ComparisonResult {
     /// The approximate number of further blocks (paired loads) with which the comparison would give
     /// a verdict. `blocks_more` has a value only if the verdict is inconclusive because of too few
     /// blocks.
-    pub blocks_more: Option<usize>,
+    pub further_blocks: Option<usize>,
     /// The budget that is enough for `blocks_more` further blocks (paired loads), ns.
     /// [`compute_comparison_result`] leaves this field empty. Its caller knows the length of a
     /// block, and sets this field ([`sufficient_budget_ns`]).
@@ -118,9 +118,9 @@ pub struct ComparisonResult {
 /// Returns the evaluation of the comparison that is planned after exactly these blocks (paired
 /// loads), and its decision. Returns `None` if no evaluation is planned after these blocks, or if
 /// the evaluation's verdict is not certain.
-fn certain_decision(settings: &Rules, counted: &[ComparisonBlock]) -> Option<(EvaluationNumber, Decision)> {
-    let number = interim_looks::planned_evaluation(counted.len())
-        .filter(|number| by_route::can_prove_routes(counted, *number))?;
+fn certain_decision(settings: &ComparisonRules, counted: &[ComparisonBlock]) -> Option<(EvaluationNumber, Decision)> {
+    let number =
+        evaluations::planned_evaluation(counted.len()).filter(|number| by_route::can_prove_routes(counted, *number))?;
     // Most evaluations give no certain verdict. The primary measure and the success rate alone show
     // quickly whether a certain verdict is possible.
     if !verdict::may_be_certain(settings, counted, number) {
@@ -132,11 +132,11 @@ fn certain_decision(settings: &Rules, counted: &[ComparisonBlock]) -> Option<(Ev
 
 /// Returns the reason to stop the comparison after these blocks (paired loads); `None` to continue.
 /// The caller checks the time budget.
-pub fn stop_reason(settings: &Rules, blocks: &[ComparisonBlock]) -> Option<ComparisonEnd> {
+pub fn stop_reason(settings: &ComparisonRules, blocks: &[ComparisonBlock]) -> Option<ComparisonEnd> {
     let counted = valid_blocks(blocks, settings.primary);
     let void = blocks.len() - counted.len();
-    if void >= VOID_BLOCKS_MAX && void > 2 * counted.len() {
-        return Some(ComparisonEnd::Void);
+    if void >= VOID_BLOCKS_MIN && void > 2 * counted.len() {
+        return Some(ComparisonEnd::TooFewValidBlocks);
     }
     if certain_decision(settings, &counted).is_some() {
         return Some(ComparisonEnd::Verdict);
@@ -146,14 +146,14 @@ pub fn stop_reason(settings: &Rules, blocks: &[ComparisonBlock]) -> Option<Compa
 
 /// Estimates the primary measure after these blocks (paired loads), for display during the
 /// measurement. At a planned evaluation, the verdict uses the interval that this function returns.
-pub fn interim_estimate(settings: &Rules, blocks: &[ComparisonBlock]) -> Option<InterimEstimate> {
+pub fn interim_estimate(settings: &ComparisonRules, blocks: &[ComparisonBlock]) -> Option<InterimEstimate> {
     let counted = valid_blocks(blocks, settings.primary);
-    let look = interim_looks::planned_evaluation(counted.len()).unwrap_or(EvaluationNumber::Last);
+    let look = evaluations::planned_evaluation(counted.len()).unwrap_or(EvaluationNumber::Last);
     estimate_from_blocks(settings, &counted, look)
 }
 
 fn estimate_from_blocks(
-    settings: &Rules,
+    settings: &ComparisonRules,
     counted: &[ComparisonBlock],
     look: EvaluationNumber,
 ) -> Option<InterimEstimate> {
@@ -167,7 +167,7 @@ fn estimate_from_blocks(
 
 /// Estimates the primary measure after increasing numbers of blocks (paired loads). The result
 /// contains at most 40 estimates.
-pub fn interim_estimates(settings: &Rules, blocks: &[ComparisonBlock]) -> Vec<InterimEstimate> {
+pub fn interim_estimates(settings: &ComparisonRules, blocks: &[ComparisonBlock]) -> Vec<InterimEstimate> {
     let counted = valid_blocks(blocks, settings.primary);
     let step = counted.len().div_ceil(40).max(1);
     let mut after: Vec<usize> = (step..=counted.len()).step_by(step).collect();
@@ -179,7 +179,7 @@ pub fn interim_estimates(settings: &Rules, blocks: &[ComparisonBlock]) -> Vec<In
 
 /// Computes the result of all blocks (paired loads) of a comparison together.
 pub fn compute_comparison_result(
-    settings: &Rules,
+    settings: &ComparisonRules,
     blocks: &[ComparisonBlock],
     stopped_by: ComparisonEnd,
 ) -> ComparisonResult {
@@ -190,43 +190,45 @@ pub fn compute_comparison_result(
     let Decision { mut verdict, primary, secondary, success, mut reason } = decision;
     let mut measures: Vec<MeasureComparison> = primary.into_iter().chain(secondary).collect();
     let mut routes = by_route::compare_routes(settings, &counted, look);
-    let mut doubts: Doubts = reading::void_blocks_doubt(blocks).into_iter().collect();
+    let mut doubts: Doubts = comparison_blocks::void_blocks_doubt(blocks).into_iter().collect();
     if let Some(success) = success.filter(|success| success.has_fallen) {
         let [failed_a, failed_b] = success.rates.map(|rate| crate::format::share(1.0 - rate));
         let text = format!("{failed_b} of the requests to side B fail, but only {failed_a} of the requests to side A");
-        doubts.add(DoubtKind::Unlike, text);
+        doubts.add(DoubtKind::SidesDiffer, text);
     }
     // If more requests of B than of A fail, the responses of B differ as well, so the warning about
     // the failures is enough.
     let fails = success.is_some_and(|success| success.has_fallen);
     if let Some(differing) = verdict::describe_response_difference(&counted).filter(|_| !fails) {
         let text = format!("{difference}; the two sides may not do the same work", difference = differing.text);
-        doubts.add(DoubtKind::Unlike, text);
+        doubts.add(DoubtKind::SidesDiffer, text);
     }
     doubts.extend(by_route::one_sided_success_doubt(&routes));
-    let loads = counted.iter().flat_map(|block| &block.readings).map(|reading| &reading.interference);
+    let loads = counted.iter().flat_map(|block| &block.arm_loads).map(|reading| &reading.interference);
     if let Interference { disturbed: true, reason: Some(reason), .. } = Interference::combine(loads, "loads") {
         let text = format!(
             "the machine was disturbed: {reason}; the intervals stay valid, but are wider than without the disturbance"
         );
-        doubts.add(DoubtKind::Others, text);
+        doubts.add(DoubtKind::Interference, text);
     }
     let refused = match &stopped_by {
-        ComparisonEnd::Broken(reason) => Some(format!("the comparison ended early: {reason}")),
-        ComparisonEnd::Void => Some("too few blocks were valid (a block is one load on each side)".to_owned()),
+        ComparisonEnd::Aborted(reason) => Some(format!("the comparison ended early: {reason}")),
+        ComparisonEnd::TooFewValidBlocks => {
+            Some("too few blocks were valid (a block is one load on each side)".to_owned())
+        }
         ComparisonEnd::Verdict | ComparisonEnd::Blocks | ComparisonEnd::Budget => None,
     };
     if let Some(why) = refused {
-        let kind = if stopped_by == ComparisonEnd::Void { DoubtKind::Void } else { DoubtKind::Ended };
+        let kind = if stopped_by == ComparisonEnd::TooFewValidBlocks { DoubtKind::Void } else { DoubtKind::Ended };
         doubts.add(kind, Sentence::from(format!("no verdict, because {why}")));
-        (verdict, reason) = (ProveVerdict::Inconclusive, Some(VerdictReason::Ended(why)));
+        (verdict, reason) = (ProveVerdict::Inconclusive, Some(VerdictReason::NoValidMeasurement(why)));
         let of_routes = routes.iter_mut().flat_map(|route| &mut route.measures);
         of_routes.for_each(|one| one.verdict = ProveVerdict::Inconclusive);
         measures.iter_mut().filter(|one| one.primary).for_each(|one| one.verdict = verdict);
     }
     // If evidence contradicts the verdict, more blocks (paired loads) would not help.
     let only_blocks_are_missing = verdict == ProveVerdict::Inconclusive
-        && matches!(reason, None | Some(VerdictReason::NotTaken(EffectUnavailable::TooFew { .. })));
+        && matches!(reason, None | Some(VerdictReason::PrimaryUnavailable(EffectUnavailable::TooFewRequests { .. })));
     let blocks_more = only_blocks_are_missing.then(|| required_blocks::further_blocks_needed(settings, &counted));
     ComparisonResult {
         verdict,
@@ -235,10 +237,10 @@ pub fn compute_comparison_result(
         success,
         routes,
         spread: [0, 1].map(|side| relative_deviation(&counted, settings.primary, side)),
-        fresh: settings.fresh,
+        restarts_builds: settings.restarts_builds,
         blocks: counted.len(),
         blocks_void: blocks.len() - counted.len(),
-        blocks_more,
+        further_blocks: blocks_more,
         budget_enough_ns: None,
         stopped_by,
         doubts,
@@ -249,7 +251,7 @@ pub fn compute_comparison_result(
 /// differences between neighbouring loads, so that drift has no effect.
 fn relative_deviation(counted: &[ComparisonBlock], measure: Criterion, side: usize) -> Option<f64> {
     let values: Vec<f64> =
-        counted.iter().filter_map(|block| block.readings[side].measure_value(measure)).map(f64::ln).collect();
+        counted.iter().filter_map(|block| block.arm_loads[side].measure_value(measure)).map(f64::ln).collect();
     let squares: Vec<f64> =
         values.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).filter(|square| square.is_finite()).collect();
     (squares.len() >= VARIATION_PAIRS_MIN).then(|| (squares.iter().sum::<f64>() / squares.len() as f64 / 2.0).sqrt())

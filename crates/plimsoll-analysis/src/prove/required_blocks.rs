@@ -1,8 +1,8 @@
 //! Estimates the number of blocks (paired loads) and the budget with which an inconclusive
 //! comparison would give a verdict.
 
-use super::reading::ComparisonBlock;
-use super::rules::{EffectUnavailable, Rules, effect_of_measure, quantile_requests_needed, valid_blocks};
+use super::comparison_blocks::ComparisonBlock;
+use super::rules::{ComparisonRules, EffectUnavailable, effect_of_measure, quantile_requests_needed, valid_blocks};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{LoadPurpose, Trial};
 use plimsoll_statistics::basics;
@@ -23,11 +23,11 @@ const VERDICT_BLOCKS_MIN: usize = 10;
 /// total number of blocks is n = (3.35 s / margin)^2, where s is the standard deviation of a block.
 /// The total number is at least 1.5 times the present number of blocks. If a quantile has too few
 /// requests so far, the total is the number of blocks with enough requests.
-pub(super) fn further_blocks_needed(settings: &Rules, counted: &[ComparisonBlock]) -> usize {
+pub(super) fn further_blocks_needed(settings: &ComparisonRules, counted: &[ComparisonBlock]) -> usize {
     let n = counted.len();
     let effect = match effect_of_measure(counted, settings.primary) {
         Ok(effect) => effect,
-        Err(EffectUnavailable::TooFew { q, requests }) if requests > 0.0 => {
+        Err(EffectUnavailable::TooFewRequests { q, requests }) if requests > 0.0 => {
             let needed = (QUANTILE_REQUESTS_FACTOR * quantile_requests_needed(q) * n as f64 / requests).ceil() as usize;
             return needed.max(VERDICT_BLOCKS_MIN).saturating_sub(n).max(1);
         }
@@ -37,7 +37,7 @@ pub(super) fn further_blocks_needed(settings: &Rules, counted: &[ComparisonBlock
     // is z s / sqrt(n).
     let interval = effect.interval(0.05).filter(|interval| interval.half_width().is_finite());
     let Some(interval) = interval else { return VERDICT_BLOCKS_MIN.saturating_sub(n).max(1) };
-    let spread = interval.half_width() * (n as f64).sqrt() / basics::normal_quantile(0.975);
+    let spread = interval.half_width() * (n as f64).sqrt() / basics::upper_normal_quantile(0.975);
     // The assumed difference is the margin, or the estimate if the interval excludes 0 and the
     // estimate is larger than the margin.
     let likely = if interval.contains(0.0) { 0.0 } else { effect.estimate.abs() };
@@ -47,7 +47,7 @@ pub(super) fn further_blocks_needed(settings: &Rules, counted: &[ComparisonBlock
 
 /// Estimates the budget with which the comparison would probably give a verdict, in ns, rounded up.
 /// Returns `None` before the first load of a block (paired loads).
-pub fn sufficient_budget_ns(settings: &Rules, blocks: &[ComparisonBlock], trials: &[Trial]) -> Option<u64> {
+pub fn sufficient_budget_ns(settings: &ComparisonRules, blocks: &[ComparisonBlock], trials: &[Trial]) -> Option<u64> {
     let counted = valid_blocks(blocks, settings.primary);
     let of_blocks = || trials.iter().filter(|trial| trial.tag.purpose == LoadPurpose::Block);
     let began_ns = of_blocks().map(|trial| trial.start_ns).min()?;

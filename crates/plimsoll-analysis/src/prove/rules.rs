@@ -1,14 +1,14 @@
 //! The rules of a comparison ([`Rules`]), and the selection of valid blocks. This file also
 //! selects, for each measure, the quantity from which the effect (B compared with A) is computed.
 
-use super::reading::{ArmLoadFigures, ComparisonBlock, REQUESTS_BEYOND_QUANTILE_MIN, quantile_of_measure};
+use super::comparison_blocks::{ArmLoadFigures, ComparisonBlock, REQUESTS_BEYOND_QUANTILE_MIN, quantile_of_measure};
 use plimsoll_model::{Criterion, ExperimentSpec, ProveSpec};
 use plimsoll_statistics::basics;
 use plimsoll_statistics::resample::{BlockRatio, EffectEstimate, LoadResponseTimes};
 
 /// The rules of a comparison of two builds.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rules {
+pub struct ComparisonRules {
     /// The primary measure, which decides the comparison.
     pub primary: Criterion,
     /// The margin, as a share: smaller differences do not matter (0.02 means 2 %).
@@ -16,20 +16,20 @@ pub struct Rules {
     /// Maximum number of blocks (paired loads); `None` means no limit.
     pub blocks_max: Option<usize>,
     /// Whether the builds of both sides are started anew for each load.
-    pub fresh: bool,
+    pub restarts_builds: bool,
     /// Whether the responses of both sides may differ without consequences for the verdict.
     pub answers_may_differ: bool,
 }
 
-impl Rules {
+impl ComparisonRules {
     /// Reads the rules from the spec of a study; `None` for a study that is no comparison.
-    pub fn from_spec(spec: &ExperimentSpec) -> Option<Rules> {
+    pub fn from_spec(spec: &ExperimentSpec) -> Option<ComparisonRules> {
         let ExperimentSpec::Prove(ProveSpec { blocks, criterion, margin, .. }) = spec else { return None };
-        Some(Rules {
+        Some(ComparisonRules {
             primary: *criterion,
             margin: *margin,
             blocks_max: blocks.blocks_max.map(|blocks| blocks as usize),
-            fresh: blocks.arms.iter().all(|arm| arm.started),
+            restarts_builds: blocks.arms.iter().all(|arm| arm.started),
             answers_may_differ: blocks.answers_may_differ,
         })
     }
@@ -53,9 +53,9 @@ pub(super) enum EffectQuantity<'a> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum EffectUnavailable {
     /// The measure is missing in some block (paired loads), or there are no blocks.
-    NotTaken,
+    MissingMeasure,
     /// One side has too few requests for the quantile of the measure.
-    TooFew {
+    TooFewRequests {
         /// The quantile, such as 0.99 for p99.
         q: f64,
         /// Number of scheduled requests on the side with fewer requests.
@@ -74,7 +74,7 @@ pub(super) fn side_values<'a, T>(
     blocks: &'a [ComparisonBlock],
     of: impl Fn(&'a ArmLoadFigures) -> Option<T>,
 ) -> Option<Vec<[T; 2]>> {
-    let sides = |block: &'a ComparisonBlock| match block.readings.as_slice() {
+    let sides = |block: &'a ComparisonBlock| match block.arm_loads.as_slice() {
         [a, b] => Some([of(a)?, of(b)?]),
         _ => None,
     };
@@ -139,17 +139,19 @@ impl EffectQuantity<'_> {
         let weights = self.block_weights(blocks);
         match self {
             EffectQuantity::Counts(amounts) => {
-                EffectEstimate::ratio_of_counts(amounts, &weights).ok_or(EffectUnavailable::NotTaken)
+                EffectEstimate::ratio_of_counts(amounts, &weights).ok_or(EffectUnavailable::MissingMeasure)
             }
             EffectQuantity::Amounts(amounts) => {
-                EffectEstimate::ratio_of_amounts(amounts, &weights).ok_or(EffectUnavailable::NotTaken)
+                EffectEstimate::ratio_of_amounts(amounts, &weights).ok_or(EffectUnavailable::MissingMeasure)
             }
             EffectQuantity::Quantile(q, times) => {
                 let requests = |side: usize| times.iter().map(|block| block[side].scheduled as f64).sum::<f64>();
                 let requests = requests(0).min(requests(1));
                 match requests + 0.5 < quantile_requests_needed(*q) {
-                    true => Err(EffectUnavailable::TooFew { q: *q, requests }),
-                    false => EffectEstimate::ratio_of_quantiles(times, *q, &weights).ok_or(EffectUnavailable::NotTaken),
+                    true => Err(EffectUnavailable::TooFewRequests { q: *q, requests }),
+                    false => {
+                        EffectEstimate::ratio_of_quantiles(times, *q, &weights).ok_or(EffectUnavailable::MissingMeasure)
+                    }
                 }
             }
         }
@@ -161,7 +163,7 @@ pub(super) fn effect_of_measure(
     blocks: &[ComparisonBlock],
     measure: Criterion,
 ) -> Result<EffectEstimate, EffectUnavailable> {
-    quantity_of_measure(blocks, measure).ok_or(EffectUnavailable::NotTaken)?.compute_effect(blocks)
+    quantity_of_measure(blocks, measure).ok_or(EffectUnavailable::MissingMeasure)?.compute_effect(blocks)
 }
 
 /// Returns ln(B/A) of each single block (one load of A and one load of B) for a measure. The result
@@ -174,6 +176,6 @@ pub(super) fn ratios_by_block(blocks: &[ComparisonBlock], measure: Criterion) ->
 /// (side).
 pub(super) fn valid_blocks(blocks: &[ComparisonBlock], primary: Criterion) -> Vec<ComparisonBlock> {
     let whole =
-        |block: &&ComparisonBlock| block.readings.iter().all(|reading| reading.measure_value(primary).is_some());
+        |block: &&ComparisonBlock| block.arm_loads.iter().all(|reading| reading.measure_value(primary).is_some());
     blocks.iter().filter(|block| block.void_reason().is_none()).filter(whole).cloned().collect()
 }

@@ -6,10 +6,10 @@
 //! Not here: the times of the evaluations (`interim_looks`), and the judgement of one measure
 //! (`compared`).
 
-use super::compared::{JudgementTerms, MeasureComparison, ProveVerdict, compare_measure};
-use super::interim_looks::{EvaluationNumber, EvaluationResult, SUCCESS_ALARM_ERROR};
-use super::reading::{ArmLoadFigures, ComparisonBlock};
-use super::rules::{EffectUnavailable, Rules, effect_of_measure, ratios_by_block, side_values};
+use super::comparison_blocks::{ArmLoadFigures, ComparisonBlock};
+use super::evaluations::{EvaluationNumber, EvaluationResult, SUCCESS_ALARM_ERROR};
+use super::measure_comparison::{JudgementTerms, MeasureComparison, ProveVerdict, compare_measure};
+use super::rules::{ComparisonRules, EffectUnavailable, effect_of_measure, ratios_by_block, side_values};
 use crate::format;
 use plimsoll_model::Criterion;
 use plimsoll_statistics::basics::{self, ConfidenceInterval};
@@ -35,15 +35,15 @@ pub struct SuccessRateComparison {
 #[derive(Debug, Clone, PartialEq)]
 pub enum VerdictReason {
     /// More requests of B fail, so B is worse whatever the primary measure shows.
-    Fails,
+    MoreFailures,
     /// The primary measure is missing, or has too few requests.
-    NotTaken(EffectUnavailable),
+    PrimaryUnavailable(EffectUnavailable),
     /// Evidence contradicts the verdict of the primary measure. The first value is the verdict of
     /// the primary measure. The second value is the evidence in words.
-    Against(ProveVerdict, String),
+    Contradicted(ProveVerdict, String),
     /// The measurement itself prevents a verdict, for example because it was aborted or hardly any
     /// block was valid. The value is the reason in words.
-    Ended(String),
+    NoValidMeasurement(String),
 }
 
 /// The decision at one evaluation of the blocks (paired loads) measured so far.
@@ -69,10 +69,14 @@ const SIZE_TOLERANCE: f64 = 0.01;
 const STATUS_TOLERANCE: f64 = 0.001;
 
 /// Makes the decision at one evaluation of the comparison, from all valid blocks (paired loads).
-pub(super) fn decide_verdict(settings: &Rules, counted: &[ComparisonBlock], look: EvaluationNumber) -> Decision {
+pub(super) fn decide_verdict(
+    settings: &ComparisonRules,
+    counted: &[ComparisonBlock],
+    look: EvaluationNumber,
+) -> Decision {
     let judged = |measure: Criterion, primary, family| JudgementTerms {
         margin: settings.margin,
-        look,
+        evaluation: look,
         family,
         primary,
         more_is_better: measure.more_is_better(),
@@ -84,8 +88,8 @@ pub(super) fn decide_verdict(settings: &Rules, counted: &[ComparisonBlock], look
         Err(why) => {
             let fallen = success.is_some_and(|success| success.has_fallen);
             let (verdict, reason) = match fallen {
-                true => (ProveVerdict::Worse, VerdictReason::Fails),
-                false => (ProveVerdict::Inconclusive, VerdictReason::NotTaken(why)),
+                true => (ProveVerdict::Worse, VerdictReason::MoreFailures),
+                false => (ProveVerdict::Inconclusive, VerdictReason::PrimaryUnavailable(why)),
             };
             return Decision { verdict, primary: None, secondary, success, reason: Some(reason) };
         }
@@ -108,14 +112,16 @@ pub(super) fn decide_verdict(settings: &Rules, counted: &[ComparisonBlock], look
     };
     let (verdict, reason) = match (said, against) {
         (ProveVerdict::Worse, _) => (said, None),
-        _ if success.is_some_and(|success| success.has_fallen) => (ProveVerdict::Worse, Some(VerdictReason::Fails)),
-        (_, Some(why)) => (ProveVerdict::Inconclusive, Some(VerdictReason::Against(said, why))),
+        _ if success.is_some_and(|success| success.has_fallen) => {
+            (ProveVerdict::Worse, Some(VerdictReason::MoreFailures))
+        }
+        (_, Some(why)) => (ProveVerdict::Inconclusive, Some(VerdictReason::Contradicted(said, why))),
         _ => (said, None),
     };
     // If evidence contradicts the verdict of the primary measure, the primary measure also becomes
     // inconclusive. If only the failed requests of B decide the comparison, the primary measure
     // keeps its own verdict.
-    if matches!(reason, Some(VerdictReason::Against(..))) {
+    if matches!(reason, Some(VerdictReason::Contradicted(..))) {
         primary.verdict = verdict;
     }
     Decision { verdict, primary: Some(primary), secondary, success, reason }
@@ -123,9 +129,9 @@ pub(super) fn decide_verdict(settings: &Rules, counted: &[ComparisonBlock], look
 
 /// Returns whether this evaluation of the comparison may give a certain verdict. The function uses
 /// only the primary measure and the success rate, because they are quick to compute.
-pub(super) fn may_be_certain(settings: &Rules, counted: &[ComparisonBlock], look: EvaluationNumber) -> bool {
+pub(super) fn may_be_certain(settings: &ComparisonRules, counted: &[ComparisonBlock], look: EvaluationNumber) -> bool {
     let more_is_better = settings.primary.more_is_better();
-    let judged = JudgementTerms { margin: settings.margin, look, family: 1, primary: true, more_is_better };
+    let judged = JudgementTerms { margin: settings.margin, evaluation: look, family: 1, primary: true, more_is_better };
     let verdict = effect_of_measure(counted, settings.primary).map(|effect| {
         compare_measure(&effect, settings.primary, judged, &ratios_by_block(counted, settings.primary)).verdict
     });
@@ -136,7 +142,7 @@ pub(super) fn may_be_certain(settings: &Rules, counted: &[ComparisonBlock], look
 /// Compares the secondary measures. Each measure gets an equal part of this evaluation's error
 /// probability, and the p-values are adjusted for the number of measures.
 fn compare_secondary_measures(
-    settings: &Rules,
+    settings: &ComparisonRules,
     counted: &[ComparisonBlock],
     judged: impl Fn(Criterion, bool, usize) -> JudgementTerms,
     look: EvaluationNumber,
@@ -177,9 +183,9 @@ fn compare_success_rates(counted: &[ComparisonBlock], look: EvaluationNumber) ->
     })
 }
 
-fn evidence_against_better(settings: &Rules, counted: &[ComparisonBlock]) -> Option<String> {
+fn evidence_against_better(settings: &ComparisonRules, counted: &[ComparisonBlock]) -> Option<String> {
     describe_response_difference(counted)
-        .filter(|differing| differing.much && !settings.answers_may_differ)
+        .filter(|differing| differing.is_large && !settings.answers_may_differ)
         .map(|it| it.text)
 }
 
@@ -189,7 +195,7 @@ pub(super) struct ResponseDifference {
     /// The difference in words, without a full stop.
     pub(super) text: String,
     /// Whether the difference is so large that the two sides may do different work.
-    pub(super) much: bool,
+    pub(super) is_large: bool,
 }
 
 /// Returns whether an effect is more than chance. If there are too few blocks (paired loads) for
@@ -209,7 +215,7 @@ pub(super) fn describe_response_difference(counted: &[ComparisonBlock]) -> Optio
     };
     let statuses: BTreeSet<u16> = counted
         .iter()
-        .flat_map(|block| &block.readings)
+        .flat_map(|block| &block.arm_loads)
         .flat_map(|reading| reading.statuses.iter().map(|(status, _)| status))
         .collect();
     for status in statuses {
@@ -224,7 +230,7 @@ pub(super) fn describe_response_difference(counted: &[ComparisonBlock]) -> Optio
                 "the sides respond differently: {share_b} of B's responses have status {status}, but {share_a} of A's \
                  responses"
             );
-            return Some(ResponseDifference { text, much: true });
+            return Some(ResponseDifference { text, is_large: true });
         }
     }
     let (effect, sizes) = compared(&|reading| reading.answer_bytes)?;
@@ -239,7 +245,7 @@ pub(super) fn describe_response_difference(counted: &[ComparisonBlock]) -> Optio
         bytes_of_a = sizes[0],
         bytes_of_b = sizes[1]
     );
-    Some(ResponseDifference { text, much })
+    Some(ResponseDifference { text, is_large: much })
 }
 
 /// Describes the first secondary measure in which B is worse; `None` if there is no such measure.

@@ -5,7 +5,7 @@
 use super::climb::{self, ArmLoad, LoadRules};
 use super::profiling;
 use super::step::{History, Step, StopRule, trial_end_ns};
-use crate::prove::{self, ComparisonBlock, InterimEstimate, Ladder, RecordedBlocks, Rules};
+use crate::prove::{self, ComparisonBlock, ComparisonRules, InterimEstimate, Ladder, RecordedBlocks};
 use plimsoll_model::rng::mix_bits;
 use plimsoll_model::{ArmIndex, BlocksSpec, Criterion, ExperimentSpec, LoadPurpose, LoadTag, ProfilesSpec, Trial};
 
@@ -16,15 +16,15 @@ const REQUIRED_BLOCKS_ESTIMATE_MIN: usize = 14;
 /// The state of a running comparison of two builds, or of a ladder (a comparison of several
 /// endpoints).
 #[derive(Debug)]
-pub struct Comparison {
+pub struct ComparisonStudy {
     spec: BlocksSpec,
     /// The profiles that the user requested. The study takes the profiles after the last block.
     profiles: Option<ProfilesSpec>,
     /// The rules that decide a comparison of two builds; `None` for a ladder of endpoints, which
     /// has no verdict.
-    rules: Option<Rules>,
+    rules: Option<ComparisonRules>,
     /// The requirements on the loads, such as a fixed rate.
-    wanted: LoadRules,
+    load_rules: LoadRules,
     blocks: RecordedBlocks,
     /// The load of each arm (side), and the end time of the climb, in ns since the study began.
     /// `None` while the climb (the search for each arm's load) continues.
@@ -42,29 +42,36 @@ pub enum BlocksStatus {
     Ladder(Ladder),
 }
 
-impl Comparison {
+impl ComparisonStudy {
     /// Creates the study before its first load; `None` for a study of another kind.
-    pub fn new(spec: &ExperimentSpec) -> Option<Comparison> {
+    pub fn new(spec: &ExperimentSpec) -> Option<ComparisonStudy> {
         let blocks = spec.blocks_spec()?;
-        let rules = Rules::from_spec(spec);
+        let rules = ComparisonRules::from_spec(spec);
         let criterion = rules.as_ref().map(|rules| rules.primary);
         let wanted = LoadRules {
-            fixed_rate: criterion.is_some_and(Criterion::needs_fixed_rate),
+            has_fixed_rate: criterion.is_some_and(Criterion::needs_fixed_rate),
             has_separate_loads: rules.is_none(),
         };
         let blocks_so_far = RecordedBlocks::new(blocks.arms.len());
         let profiles = spec.profiles_spec().cloned();
-        Some(Comparison { spec: blocks.clone(), profiles, rules, wanted, blocks: blocks_so_far, loads: None })
+        Some(ComparisonStudy {
+            spec: blocks.clone(),
+            profiles,
+            rules,
+            load_rules: wanted,
+            blocks: blocks_so_far,
+            loads: None,
+        })
     }
 
     /// Returns the rules that decide a comparison of two builds; `None` for a ladder of endpoints.
-    pub fn rules(&self) -> Option<&Rules> {
+    pub fn rules(&self) -> Option<&ComparisonRules> {
         self.rules.as_ref()
     }
 
     /// Returns the complete blocks (a block is one load per arm).
     pub fn blocks(&self) -> &[ComparisonBlock] {
-        &self.blocks.whole
+        &self.blocks.complete_blocks
     }
 
     /// Returns the tag of a load: its purpose, its arm (side), and its number `turn`.
@@ -89,9 +96,10 @@ impl Comparison {
             Ok(known) => known,
             Err(step) => return step,
         };
-        let number = self.blocks.whole.len();
+        let number = self.blocks.complete_blocks.len();
         let begun = history.trials.iter().filter(|trial| is_of_block(trial, number)).count();
-        if begun == 0 && self.is_over(number, climbed_ns, history.elapsed_ns) || self.blocks.broken.is_some() {
+        if begun == 0 && self.is_over(number, climbed_ns, history.elapsed_ns) || self.blocks.early_end_reason.is_some()
+        {
             return Step::Stop;
         }
         let order = prove::shuffled_arm_order(self.spec.seed(), number, self.spec.arms.len());
@@ -99,15 +107,15 @@ impl Comparison {
         // All arms (sides) of a block get the same seed, and so the same arrival times of requests.
         let seed = mix_bits(self.spec.seed().wrapping_add(number as u64));
         let plan = loads[usize::from(arm)].plan(&self.spec, usize::from(arm), seed);
-        Step::measure_trial(self.trial_tag(LoadPurpose::Block, arm, number), plan, StopRule::End)
+        Step::measure_trial(self.trial_tag(LoadPurpose::Block, arm, number), plan, StopRule::EndOfSchedule)
     }
 
     /// Returns the step that takes the next profile, if the user requested profiles. If a failure
     /// ended the measurement of the blocks early, no profile is taken.
     pub(super) fn next_profile_step(&self, history: &History) -> Step {
         match &self.profiles {
-            Some(profiles) if self.blocks.broken.is_none() => {
-                profiling::next_comparison_step(profiles, &self.spec, &self.blocks.whole, history)
+            Some(profiles) if self.blocks.early_end_reason.is_none() => {
+                profiling::next_comparison_step(profiles, &self.spec, &self.blocks.complete_blocks, history)
             }
             _ => Step::Stop,
         }
@@ -128,7 +136,7 @@ impl Comparison {
             climbed_ns = of_arm.last().map_or(climbed_ns, |last| trial_end_ns(last));
         }
         let left_ns = self.spec.budget_ns.saturating_sub(climbed_ns);
-        let known = (climb::equalized_arm_loads(&self.spec, self.wanted, &peaks, left_ns), climbed_ns);
+        let known = (climb::plan_arm_loads(&self.spec, self.load_rules, &peaks, left_ns), climbed_ns);
         self.loads = Some(known.clone());
         Ok(known)
     }
@@ -139,7 +147,7 @@ impl Comparison {
         if number == 0 {
             return false;
         }
-        let whole = &self.blocks.whole;
+        let whole = &self.blocks.complete_blocks;
         let enough = match &self.rules {
             Some(rules) => prove::stop_reason(rules, whole).is_some(),
             None => {
@@ -154,7 +162,7 @@ impl Comparison {
     /// Returns the interim result for display; `None` before the first complete block (one load per
     /// arm).
     pub fn interim_status(&self, trials: &[Trial]) -> Option<BlocksStatus> {
-        let whole = &self.blocks.whole;
+        let whole = &self.blocks.complete_blocks;
         let Some(rules) = &self.rules else {
             let ladder = prove::compute_ladder(whole, self.spec.arms.len(), None);
             return (!whole.is_empty()).then_some(BlocksStatus::Ladder(ladder));

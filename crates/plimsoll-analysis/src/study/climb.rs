@@ -27,29 +27,29 @@ const CLIMB_BUDGET_DIVISOR: u64 = 3;
 /// load), as a factor of the previous maximum. The goodput measured in the short loads of the climb
 /// varies by some percent. With a smaller factor, random variation would count as growth, and the
 /// climb would end with far more users than saturate the server.
-const GROWN_GOODPUT_FACTOR: f64 = 1.08;
+const GOODPUT_GROWTH_FACTOR_MIN: f64 = 1.08;
 /// The climb (the search for a target's load) selects the smallest number of users whose goodput is
 /// at least this share of the maximum goodput.
-const ENOUGH_GOODPUT_SHARE: f64 = 0.93;
+const PEAK_GOODPUT_SHARE_MIN: f64 = 0.93;
 /// Number of users at which the climb (the search for a target's load) ends, as a multiple of the
 /// users that saturate the server. Little's law gives the number of users that saturate the server,
 /// and this multiple of the number is certainly enough.
-const MORE_THAN_ENOUGH_FACTOR: f64 = 8.0;
+const AMPLE_USERS_FACTOR_MIN: f64 = 8.0;
 /// For a slow server ([`SLOW_SERVER_RESPONSES_MAX`]), this multiple of the number of users that
 /// saturate the server is certainly enough. On a slow server, a few more responses in a short load
 /// do not show a higher goodput, and superfluous users would wait for long.
-const MORE_THAN_ENOUGH_FACTOR_SLOW: f64 = 2.0;
+const SLOW_SERVER_AMPLE_USERS_FACTOR_MIN: f64 = 2.0;
 /// A server counts as slow if its load with the highest goodput has fewer responses than this
 /// number.
 const SLOW_SERVER_RESPONSES_MAX: f64 = 200.0;
 /// For a slow server, the selected number of users is at most this multiple of the number that
 /// saturates the server. Users beyond this number would only wait for the server, longest on the
 /// slower side of the comparison.
-const SLOW_SERVER_USERS_FACTOR: f64 = 1.5;
+const SLOW_SERVER_USERS_FACTOR_MAX: f64 = 1.5;
 /// Shortest warm-up before a load on a target that plimsoll has newly started, ns.
-pub const WARMUP_NEW_TARGET_NS: u64 = 500 * MS;
+pub const NEW_TARGET_WARMUP_NS_MIN: u64 = 500 * MS;
 /// Shortest warm-up before a load on a target that already runs, ns.
-const WARMUP_NS: u64 = 30 * MS;
+const WARMUP_NS_MIN: u64 = 30 * MS;
 /// Length of a warm-up, as a multiple of the response time, if that is longer than the shortest
 /// warm-up.
 const WARMUP_RESPONSE_TIMES: f64 = 3.0;
@@ -84,7 +84,7 @@ const READY_CONNECTIONS_MAX: f64 = 2048.0;
 pub struct LoadRules {
     /// Whether the loads have a fixed rate. If the loads have no fixed rate, they are closed loops
     /// with enough users to reach the server's highest goodput.
-    pub fixed_rate: bool,
+    pub has_fixed_rate: bool,
     /// Whether every arm (compared target) has a load of its own, because the arms do different
     /// work. If this field is false, all arms (compared targets) have equal loads.
     pub has_separate_loads: bool,
@@ -97,11 +97,11 @@ pub struct ArmPeak {
     /// Smallest number of users that reaches the peak (the target's highest goodput).
     pub users: u64,
     /// Successful requests a second at the peak; for sessions, sessions a second.
-    pub rps: f64,
+    pub goodput_rps: f64,
     /// Mean service time at the peak, ns.
-    pub mean_ns: f64,
+    pub service_mean_ns: f64,
     /// Number of responses in the load that reached the peak.
-    pub answers: f64,
+    pub responses: f64,
 }
 
 /// The load of one arm (compared target), which is the same in all blocks.
@@ -161,55 +161,63 @@ pub(super) fn find_arm_peak(spec: &BlocksSpec, tag: LoadTag, trials: &[&Trial]) 
                 let mut plan = closed_loop_plan(&spec.arms[arm.index()].plan, users);
                 plan.load.duration_ns = Some(length_ns);
                 plan.load.warmup_ns = if tried.is_empty() { warmup_ns(spec, 0.0, 0) } else { 0 };
-                return Err(Step::measure_trial(tag, plan, StopRule::End));
+                return Err(Step::measure_trial(tag, plan, StopRule::EndOfSchedule));
             };
             if let Some(LoadEnd::Stopped(stop)) = &trial.run.ending {
-                return Err(Step::Break(StudyFailure::Ended(format::stop_reason(stop).to_owned())));
+                return Err(Step::Fail(StudyFailure::LoadEndedEarly(format::stop_reason(stop).to_owned())));
             }
             let summary = Summary::from_run(&trial.run);
             // A load that is shorter than its first response has no information, so a longer load
             // follows. A load in which the server rejects requests has information, so no longer
             // load is needed.
             let traffic = &trial.run.plan.traffic;
-            let refused = summary.whole.statuses.iter().any(|(status, _)| !traffic.counts_as_success(status));
+            let refused = summary.routes_sum.statuses.iter().any(|(status, _)| !traffic.counts_as_success(status));
             if summary.throughput_rps > 0.0 || refused || length_ns >= CLIMB_LOAD_NS_MAX {
                 break (summary, trial_end_ns(trial));
             }
             length_ns *= 4;
         };
-        let needed_ns = (summary.whole.service.mean_ns * CLIMB_LOAD_RESPONSE_TIMES_MIN) as u64;
+        let needed_ns = (summary.routes_sum.service.mean_ns * CLIMB_LOAD_RESPONSE_TIMES_MIN) as u64;
         let answers = summary.throughput_rps * length_ns as f64 / 1e9;
         length_ns = length_ns.max(needed_ns.next_multiple_of(Plan::TICK_NS)).min(CLIMB_LOAD_NS_MAX);
-        let best = tried.iter().map(|peak| peak.rps).fold(0.0, f64::max);
+        let best = tried.iter().map(|peak| peak.goodput_rps).fold(0.0, f64::max);
         if summary.throughput_rps <= 0.0 && best <= 0.0 {
-            let statuses = summary.whole.statuses.iter().map(|(status, _)| status).collect();
-            return Err(Step::Break(StudyFailure::NoSuccess(arm.letter(), statuses)));
+            let statuses = summary.routes_sum.statuses.iter().map(|(status, _)| status).collect();
+            return Err(Step::Fail(StudyFailure::NoSuccess(arm.letter(), statuses)));
         }
         let rps = summary.offered_unit_rps();
-        flat = if rps > best * GROWN_GOODPUT_FACTOR { 0 } else { flat + 1 };
-        tried.push(ArmPeak { users, rps, mean_ns: summary.whole.service.mean_ns, answers });
+        flat = if rps > best * GOODPUT_GROWTH_FACTOR_MIN { 0 } else { flat + 1 };
+        tried.push(ArmPeak {
+            users,
+            goodput_rps: rps,
+            service_mean_ns: summary.routes_sum.service.mean_ns,
+            responses: answers,
+        });
         // The climb stops here. With more users, a slow server would still process the requests of
         // one load when the next load begins.
-        if flat >= 2 || more_than_enough_users(&tried).is_some() || ended_ns >= finish_ns {
+        if flat >= 2 || smallest_ample_load(&tried).is_some() || ended_ns >= finish_ns {
             break;
         }
     }
-    saturating_peak(&tried).ok_or(Step::Break(StudyFailure::NotReached(arm.letter())))
+    saturating_peak(&tried).ok_or(Step::Fail(StudyFailure::NotReached(arm.letter())))
 }
 
 fn highest_peak(tried: &[ArmPeak]) -> Option<ArmPeak> {
-    crate::find::highest_goodput(tried, |peak| peak.rps).copied()
+    crate::find::highest_goodput(tried, |peak| peak.goodput_rps).copied()
 }
 
 /// Returns the smallest tried number of users that is certainly more than enough to saturate the
 /// server. By Little's law, the highest goodput times the response time of a single user gives the
 /// number of users that saturate the server. This calculation is needed because a disturbance may
 /// hide that few users were enough to saturate the server.
-fn more_than_enough_users(tried: &[ArmPeak]) -> Option<ArmPeak> {
+fn smallest_ample_load(tried: &[ArmPeak]) -> Option<ArmPeak> {
     let best = highest_peak(tried)?;
-    let filling = best.rps * tried.first()?.mean_ns / 1e9;
-    let times =
-        if best.answers < SLOW_SERVER_RESPONSES_MAX { MORE_THAN_ENOUGH_FACTOR_SLOW } else { MORE_THAN_ENOUGH_FACTOR };
+    let filling = best.goodput_rps * tried.first()?.service_mean_ns / 1e9;
+    let times = if best.responses < SLOW_SERVER_RESPONSES_MAX {
+        SLOW_SERVER_AMPLE_USERS_FACTOR_MIN
+    } else {
+        AMPLE_USERS_FACTOR_MIN
+    };
     tried.iter().find(|peak| peak.users as f64 >= times * filling).copied()
 }
 
@@ -217,10 +225,11 @@ fn more_than_enough_users(tried: &[ArmPeak]) -> Option<ArmPeak> {
 /// that saturates the server.
 fn saturating_peak(tried: &[ArmPeak]) -> Option<ArmPeak> {
     let best = highest_peak(tried)?;
-    let enough = tried.iter().find(|peak| peak.rps >= best.rps * ENOUGH_GOODPUT_SHARE).copied();
-    let mut peak = [enough, more_than_enough_users(tried)].into_iter().flatten().min_by_key(|peak| peak.users)?;
-    if best.answers < SLOW_SERVER_RESPONSES_MAX {
-        let filling = (best.rps * tried.first()?.mean_ns / 1e9 * SLOW_SERVER_USERS_FACTOR).ceil().max(1.0);
+    let enough = tried.iter().find(|peak| peak.goodput_rps >= best.goodput_rps * PEAK_GOODPUT_SHARE_MIN).copied();
+    let mut peak = [enough, smallest_ample_load(tried)].into_iter().flatten().min_by_key(|peak| peak.users)?;
+    if best.responses < SLOW_SERVER_RESPONSES_MAX {
+        let filling =
+            (best.goodput_rps * tried.first()?.service_mean_ns / 1e9 * SLOW_SERVER_USERS_FACTOR_MAX).ceil().max(1.0);
         peak.users = peak.users.min(filling as u64);
     }
     Some(peak)
@@ -228,47 +237,48 @@ fn saturating_peak(tried: &[ArmPeak]) -> Option<ArmPeak> {
 
 /// Computes the load of each arm (compared target) from the arm's highest goodput and the time left
 /// for all blocks. Arms that are compared with each other have equal loads.
-pub fn equalized_arm_loads(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
+pub fn plan_arm_loads(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
     if wanted.has_separate_loads {
         return arm_loads_for_peaks(spec, wanted, peaks, left_ns);
     }
     let users = spec.users.or(peaks.iter().map(|peak| peak.users).max()).unwrap_or(1);
-    let rps = peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min);
-    let mean_ns = peaks.iter().map(|peak| peak.mean_ns).fold(0.0, f64::max);
+    let rps = peaks.iter().map(|peak| peak.goodput_rps).fold(f64::INFINITY, f64::min);
+    let mean_ns = peaks.iter().map(|peak| peak.service_mean_ns).fold(0.0, f64::max);
     // By Little's law, `waiting_ns` is the response time of the slower side if it gets as many
     // users as saturate the faster side.
-    let waiting_ns = if wanted.fixed_rate { 0.0 } else { users as f64 * 1e9 / rps };
-    let hardest = ArmPeak { users, rps, mean_ns: mean_ns.max(waiting_ns), answers: 0.0 };
+    let waiting_ns = if wanted.has_fixed_rate { 0.0 } else { users as f64 * 1e9 / rps };
+    let hardest = ArmPeak { users, goodput_rps: rps, service_mean_ns: mean_ns.max(waiting_ns), responses: 0.0 };
     arm_loads_for_peaks(spec, wanted, &vec![hardest; peaks.len()], left_ns)
 }
 
 fn arm_loads_for_peaks(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
-    let slowest = peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min);
-    let rate =
-        wanted.fixed_rate.then(|| spec.rate.unwrap_or_else(|| round_to_two_digits(slowest * FIXED_RATE_GOODPUT_SHARE)));
+    let slowest = peaks.iter().map(|peak| peak.goodput_rps).fold(f64::INFINITY, f64::min);
+    let rate = wanted
+        .has_fixed_rate
+        .then(|| spec.rate.unwrap_or_else(|| round_to_two_digits(slowest * FIXED_RATE_GOODPUT_SHARE)));
     let lengths = peaks.iter().map(|peak| {
-        let wanted_s = (BLOCK_LOAD_RESPONSE_TIMES_MIN * peak.mean_ns / 1e9)
-            .max(BLOCK_LOAD_RESPONSES_MIN / rate.unwrap_or(peak.rps));
+        let wanted_s = (BLOCK_LOAD_RESPONSE_TIMES_MIN * peak.service_mean_ns / 1e9)
+            .max(BLOCK_LOAD_RESPONSES_MIN / rate.unwrap_or(peak.goodput_rps));
         ((wanted_s * 1e9) as u64).max(BLOCK_LOAD_NS_MIN)
     });
     // Besides its measured time, a load needs time for its warm-up and for the last responses.
-    let beside_ns: u64 = peaks.iter().map(|peak| warmup_ns(spec, 0.0, 0) + peak.mean_ns as u64).sum();
+    let beside_ns: u64 = peaks.iter().map(|peak| warmup_ns(spec, 0.0, 0) + peak.service_mean_ns as u64).sum();
     let measured = |blocks: u64| {
         (left_ns / blocks).saturating_sub(beside_ns) / (WARMUP_LENGTH_DIVISOR + 1) * WARMUP_LENGTH_DIVISOR
     };
     let most_ns = fair_share_max(lengths.clone().collect(), measured(BLOCKS_MIN)).max(BLOCK_LOAD_NS_MIN);
     let few_ns = measured(SLOW_SERVER_BLOCKS_MIN) / peaks.len() as u64;
     let load = |(peak, wanted_ns): (&ArmPeak, u64)| {
-        let least_ns = ((peak.mean_ns * SLOW_SERVER_LOAD_RESPONSE_TIMES_MIN) as u64).min(few_ns);
+        let least_ns = ((peak.service_mean_ns * SLOW_SERVER_LOAD_RESPONSE_TIMES_MIN) as u64).min(few_ns);
         let found_ns = wanted_ns.min(most_ns).max(least_ns).next_multiple_of(Plan::TICK_NS);
         let length_ns = spec.load_ns.unwrap_or(found_ns);
         let users = match rate {
             // The number of connections is twice the number of requests in flight, which follows
             // from Little's law.
-            Some(rate) => (2.0 * rate * peak.mean_ns / 1e9 + 8.0).min(READY_CONNECTIONS_MAX) as u64,
+            Some(rate) => (2.0 * rate * peak.service_mean_ns / 1e9 + 8.0).min(READY_CONNECTIONS_MAX) as u64,
             None => spec.users.unwrap_or(peak.users),
         };
-        ArmLoad { users, rate, length_ns, warmup_ns: warmup_ns(spec, peak.mean_ns, length_ns) }
+        ArmLoad { users, rate, length_ns, warmup_ns: warmup_ns(spec, peak.service_mean_ns, length_ns) }
     };
     peaks.iter().zip(lengths).map(load).collect()
 }
@@ -294,7 +304,7 @@ fn fair_share_max(mut wanted: Vec<u64>, sum: u64) -> u64 {
 fn warmup_ns(spec: &BlocksSpec, mean_ns: f64, length_ns: u64) -> u64 {
     let fresh = spec.arms.iter().any(|arm| arm.started);
     let needed_ns = ((mean_ns * WARMUP_RESPONSE_TIMES) as u64).min(length_ns / WARMUP_LENGTH_DIVISOR);
-    spec.warmup_ns.unwrap_or(needed_ns.max(if fresh { WARMUP_NEW_TARGET_NS } else { WARMUP_NS }))
+    spec.warmup_ns.unwrap_or(needed_ns.max(if fresh { NEW_TARGET_WARMUP_NS_MIN } else { WARMUP_NS_MIN }))
 }
 
 /// Rounds a rate to two significant digits.
@@ -314,7 +324,12 @@ mod tests {
         let check = |levels: &[(u64, f64, f64, f64)], expected| {
             let tried: Vec<ArmPeak> = levels
                 .iter()
-                .map(|&(users, rps, ms, s)| ArmPeak { users, rps, mean_ns: ms * 1e6, answers: rps * s })
+                .map(|&(users, rps, ms, s)| ArmPeak {
+                    users,
+                    goodput_rps: rps,
+                    service_mean_ns: ms * 1e6,
+                    responses: rps * s,
+                })
                 .collect();
             assert_eq!(saturating_peak(&tried).map(|peak| peak.users), expected, "{levels:?}");
         };

@@ -37,13 +37,13 @@ pub enum SteadyLoadLevel {
     Line,
     /// A steady load just above the load line. The rate is 10 % above the upper end of the load
     /// line's interval, but at most 10 % above the peak throughput.
-    Past,
+    AboveLine,
 }
 
 impl SteadyLoadLevel {
     /// All levels in the order of the loads: the load above the load line comes last.
     pub const ALL: [SteadyLoadLevel; 4] =
-        [SteadyLoadLevel::Low, SteadyLoadLevel::Half, SteadyLoadLevel::Line, SteadyLoadLevel::Past];
+        [SteadyLoadLevel::Low, SteadyLoadLevel::Half, SteadyLoadLevel::Line, SteadyLoadLevel::AboveLine];
 
     /// Returns the tag of a load at this level.
     pub fn tag(self) -> LoadTag {
@@ -61,7 +61,7 @@ impl SteadyLoadLevel {
             SteadyLoadLevel::Low => "a low load",
             SteadyLoadLevel::Half => "half the line",
             SteadyLoadLevel::Line => "the line",
-            SteadyLoadLevel::Past => "a load just above the load line",
+            SteadyLoadLevel::AboveLine => "a load just above the load line",
         }
     }
 
@@ -74,7 +74,7 @@ impl SteadyLoadLevel {
             SteadyLoadLevel::Low => 0.15,
             SteadyLoadLevel::Half => 0.5,
             SteadyLoadLevel::Line => 0.95,
-            SteadyLoadLevel::Past => {
+            SteadyLoadLevel::AboveLine => {
                 // If plimsoll or the maximum rate ended the search, the server was not the limit.
                 // If the server was not the limit of the search, no rate is known to be above the
                 // load line.
@@ -99,7 +99,7 @@ impl SteadyLoadLevel {
 const ABOVE_LINE_FACTOR: f64 = 1.1;
 /// A load whose throughput reaches this share of its offered rate was not above the load line, so
 /// another load with a higher rate follows.
-const THROUGHPUT_SHARE_REACHED: f64 = 0.97;
+const SUSTAINED_THROUGHPUT_SHARE_MIN: f64 = 0.97;
 /// The rate of each further load above the load line, as a multiple of the previous load's rate.
 const FURTHER_LOAD_RATE_FACTOR: f64 = 1.4;
 /// Largest number of further loads above the load line.
@@ -170,7 +170,7 @@ fn experiment_length_factor(tag: LoadTag) -> u64 {
 
 /// The state of a running study of what limits the load line.
 #[derive(Debug)]
-pub struct Explain {
+pub struct ExplainStudy {
     /// The search for the load line.
     pub search: LoadLineSearch,
     /// The maximum length of the whole study, ns.
@@ -183,10 +183,10 @@ pub struct Explain {
     pub setting_values: Vec<f64>,
 }
 
-impl Explain {
+impl ExplainStudy {
     /// Creates the study before its first load.
-    pub fn new(spec: &ExplainSpec, slo: Slo) -> Explain {
-        Explain {
+    pub fn new(spec: &ExplainSpec, slo: Slo) -> ExplainStudy {
+        ExplainStudy {
             search: LoadLineSearch::new(&spec.search, slo),
             budget_ns: spec.budget_ns,
             interventions: spec.interventions.clone(),
@@ -214,7 +214,7 @@ impl Explain {
         let left_ns = self.budget_ns.saturating_sub(history.elapsed_ns);
         let mut missing: Vec<(SteadyLoadLevel, f64)> =
             wanted.clone().filter(|(level, _)| trials_at_level(history.trials, *level).next().is_none()).collect();
-        if trials_at_level(history.trials, SteadyLoadLevel::Past).next().is_some() {
+        if trials_at_level(history.trials, SteadyLoadLevel::AboveLine).next().is_some() {
             // The load above the load line was made already. The load above the load line comes
             // last, so no lower load follows.
             missing.clear();
@@ -271,7 +271,7 @@ impl Explain {
     /// sustain a load that was meant to exceed it. Without a load above the server's capacity, all
     /// steady loads would look alike.
     fn further_load_above_line(&self, history: &History, findings: &Findings, left_ns: u64) -> Option<Step> {
-        let past: Vec<&Trial> = trials_at_level(history.trials, SteadyLoadLevel::Past).collect();
+        let past: Vec<&Trial> = trials_at_level(history.trials, SteadyLoadLevel::AboveLine).collect();
         let last = *past.last()?;
         let sight = LoadSignals::from_run(&last.run);
         let alone_ns = self.search.outcomes.first().map(|first| first.evidence.service_mean_ns);
@@ -279,7 +279,7 @@ impl Explain {
         // If other processes disturbed a further load above the load line, that load is repeated at
         // the same rate.
         let again = past.len() > 1 && sight.disturbed.is_some();
-        let answered = got >= THROUGHPUT_SHARE_REACHED * offered && sight.limited.is_none();
+        let answered = got >= SUSTAINED_THROUGHPUT_SHARE_MIN * offered && sight.limited.is_none();
         if has_experiment_load(history.trials) || past.len() > FURTHER_LOADS_MAX || !(answered || again) {
             return None;
         }
@@ -309,7 +309,7 @@ impl Explain {
             self.setting_loads_reserve_ns()
         };
         let fits = takes_ns <= left_ns.saturating_sub(kept_ns);
-        (fits && next >= least).then(|| self.steady_load_step(SteadyLoadLevel::Past, next, length_ns, findings))
+        (fits && next >= least).then(|| self.steady_load_step(SteadyLoadLevel::AboveLine, next, length_ns, findings))
     }
 
     /// Returns the next load with another value of the server's setting (`--vary`). A value whose
@@ -398,7 +398,7 @@ impl Explain {
             trials.iter().find(|trial| trial.tag.purpose == LoadPurpose::Hold).map_or(0, |it| it.start_ns);
         let findings = find::conclude(&self.search.settings, &self.search.outcomes, searched_ns);
         let weighed = probabilities_from_loads(&findings, &steady_loads(trials, &self.search.settings.slo));
-        interventions::predictions(&weighed, intervention)
+        interventions::prediction_texts(&weighed, intervention)
     }
 
     fn intervention_step(&self, intervention: Intervention, trials: &[Trial], findings: &Findings) -> Step {
@@ -433,7 +433,7 @@ impl Explain {
             interval_ns: Plan::TICK_NS,
             ..plan.load
         };
-        Step::measure_trial(tag, PlanRecord { load, ..plan }, StopRule::End)
+        Step::measure_trial(tag, PlanRecord { load, ..plan }, StopRule::EndOfSchedule)
     }
 
     /// Returns the plan of a closed loop with enough users to saturate the server.
@@ -569,7 +569,7 @@ impl Explain {
             interval_ns: Plan::TICK_NS,
             new_users: false,
         };
-        Step::measure_trial(level.tag(), PlanRecord { load, ..base.clone() }, StopRule::End)
+        Step::measure_trial(level.tag(), PlanRecord { load, ..base.clone() }, StopRule::EndOfSchedule)
     }
 }
 
@@ -632,8 +632,8 @@ pub fn experiment_loads<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLo
         controls: intervention_trials(trials, Intervention::Control).map(|trial| &trial.run).collect(),
         low: trials_at_level(trials, SteadyLoadLevel::Low).last().map(|trial| &trial.run),
         line: trials_at_level(trials, SteadyLoadLevel::Line).last().map(|trial| &trial.run),
-        changed: changed.into_iter().map(|(intervention, trial)| (intervention, &trial.run)).collect(),
-        varied: completed_trials(trials)
+        intervention_loads: changed.into_iter().map(|(intervention, trial)| (intervention, &trial.run)).collect(),
+        setting_loads: completed_trials(trials)
             .filter_map(|trial| Some((*varied.get(setting_value_index(&trial.tag)?)?, &trial.run)))
             .collect(),
     }
@@ -650,13 +650,13 @@ pub fn steady_loads<'a>(trials: &'a [Trial], slo: &Slo) -> Loads<'a> {
     };
     // Loads above the load line have rising rates, so the last load that other processes did not
     // disturb counts.
-    let calm = trials_at_level(trials, SteadyLoadLevel::Past)
+    let calm = trials_at_level(trials, SteadyLoadLevel::AboveLine)
         .filter(|trial| !Interference::from_run(&trial.run).disturbed)
         .last();
-    let past = calm.or_else(|| trials_at_level(trials, SteadyLoadLevel::Past).last()).map(|trial| &trial.run);
+    let past = calm.or_else(|| trials_at_level(trials, SteadyLoadLevel::AboveLine).last()).map(|trial| &trial.run);
     let held = |trial: &&Trial| judge(LoadPurpose::Line, 0, &trial.run, slo).verdict == Verdict::Pass;
     let sustained_above_line =
-        trials_at_level(trials, SteadyLoadLevel::Past).filter(held).last().map(|trial| &trial.run);
+        trials_at_level(trials, SteadyLoadLevel::AboveLine).filter(held).last().map(|trial| &trial.run);
     let closed = intervention_trials(trials, Intervention::Control).map(|trial| &trial.run).collect();
     Loads {
         low: chosen(SteadyLoadLevel::Low),
@@ -665,6 +665,6 @@ pub fn steady_loads<'a>(trials: &'a [Trial], slo: &Slo) -> Loads<'a> {
         past,
         sustained_above_line,
         closed,
-        killed: killed_processes(trials.iter().map(|trial| &trial.run)),
+        killed_processes: killed_processes(trials.iter().map(|trial| &trial.run)),
     }
 }

@@ -19,9 +19,9 @@ pub mod search;
 pub mod step;
 pub mod sweep;
 
-pub use blocks::Comparison;
-pub use explain::Explain;
-pub use overload::Overload;
+pub use blocks::ComparisonStudy;
+pub use explain::ExplainStudy;
+pub use overload::OverloadStudy;
 pub use search::LoadLineSearch;
 pub use step::{History, NoProfileReason, Step, StopRule, StudyFailure, TrialPlan};
 
@@ -50,12 +50,12 @@ pub enum Study {
     /// A search for the load line.
     Find(Box<LoadLineSearch>),
     /// A search for the load line, then steady loads that show the cause of the load line.
-    Explain(Box<Explain>),
+    Explain(Box<ExplainStudy>),
     /// A search for the load line, then one load in steps above the load line.
-    Overload(Box<Overload>),
+    Overload(Box<OverloadStudy>),
     /// A comparison of two builds, or a ladder (a series of several endpoints, each with its own
     /// load).
-    Blocks(Box<Comparison>),
+    Blocks(Box<ComparisonStudy>),
 }
 
 impl Study {
@@ -76,13 +76,13 @@ impl Study {
             }
             ExperimentSpec::Explain(explain) => {
                 let slo = Slo::parse(&explain.search.slo).map_err(|error| SpecError(error.to_string()))?;
-                Study::Explain(Box::new(Explain::new(explain, slo)))
+                Study::Explain(Box::new(ExplainStudy::new(explain, slo)))
             }
             ExperimentSpec::Overload(overload) => {
                 let slo = Slo::parse(&overload.search.slo).map_err(|error| SpecError(error.to_string()))?;
-                Study::Overload(Box::new(Overload::new(overload, slo)))
+                Study::Overload(Box::new(OverloadStudy::new(overload, slo)))
             }
-            ExperimentSpec::Prove(_) | ExperimentSpec::Ladder(_) => match Comparison::new(spec) {
+            ExperimentSpec::Prove(_) | ExperimentSpec::Ladder(_) => match ComparisonStudy::new(spec) {
                 Some(comparison) => Study::Blocks(Box::new(comparison)),
                 None => return Err(SpecError("the comparison has no blocks (one load on each side)".to_owned())),
             },
@@ -123,7 +123,7 @@ impl Study {
                         Some(conditions) => {
                             StopRule::Condition(Box::new(ConditionWatch::new(conditions.clone(), &run.plan)))
                         }
-                        None => StopRule::End,
+                        None => StopRule::EndOfSchedule,
                     };
                     Step::measure_trial(LoadTag::for_purpose(LoadPurpose::Run), run.plan.clone(), until)
                 }
@@ -168,7 +168,7 @@ impl Study {
     /// Returns the tag of the next profile that a study of one target has not taken yet. If the
     /// user stops the study now, the returned profile is missing from the results. Returns `None`
     /// if no profile is missing.
-    pub fn next_unprofiled_level(&self, history: &History) -> Option<LoadTag> {
+    pub fn next_unprofiled_tag(&self, history: &History) -> Option<LoadTag> {
         let takes_profiles = match self {
             Study::Run(run, _) => run.profiles.is_some() && !history.trials.is_empty(),
             Study::Find(search) => search.profiles.is_some(),

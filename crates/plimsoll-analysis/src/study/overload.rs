@@ -33,7 +33,7 @@ pub fn budget_min_ns(has_line: bool, targets: u64) -> u64 {
 
 /// The state of a running overload study.
 #[derive(Debug)]
-pub struct Overload {
+pub struct OverloadStudy {
     /// The search for the load line.
     pub search: LoadLineSearch,
     /// The load line that the user gave, 1/s; `None` means that the search finds the load line.
@@ -46,15 +46,15 @@ pub struct Overload {
 
 /// Returns the tag of an overload study's load on the first target, or on the second target if
 /// `against`.
-pub fn overload_tag(against: bool) -> LoadTag {
-    LoadTag { arm: against.then_some(ArmIndex::SECOND_TARGET), ..LoadTag::for_purpose(LoadPurpose::Overload) }
+pub fn overload_tag(is_second_target: bool) -> LoadTag {
+    LoadTag { arm: is_second_target.then_some(ArmIndex::SECOND_TARGET), ..LoadTag::for_purpose(LoadPurpose::Overload) }
 }
 
-impl Overload {
+impl OverloadStudy {
     /// Creates the study before its first load.
-    pub fn new(spec: &OverloadSpec, slo: Slo) -> Overload {
+    pub fn new(spec: &OverloadSpec, slo: Slo) -> OverloadStudy {
         let (line_rps, budget_ns, against) = (spec.line_rps, spec.budget_ns, spec.second_target.clone());
-        Overload { search: LoadLineSearch::new(&spec.search, slo), line_rps, budget_ns, second_target: against }
+        OverloadStudy { search: LoadLineSearch::new(&spec.search, slo), line_rps, budget_ns, second_target: against }
     }
 
     pub(super) fn next(&self, history: &History) -> Step {
@@ -64,7 +64,7 @@ impl Overload {
             let base = self.second_target.as_ref().filter(|_| whole && made(true).is_none());
             return base.map_or(Step::Stop, |base| {
                 let plan = PlanRecord { load: first.run.plan.load.clone(), ..base.clone() };
-                Step::measure_trial(overload_tag(true), plan, StopRule::End)
+                Step::measure_trial(overload_tag(true), plan, StopRule::EndOfSchedule)
             });
         }
         if self.line_rps.is_none() {
@@ -102,7 +102,7 @@ impl Overload {
             interval_ns: Plan::TICK_NS,
             ..base.load.clone()
         };
-        Step::measure_trial(overload_tag(false), PlanRecord { load, ..base.clone() }, StopRule::End)
+        Step::measure_trial(overload_tag(false), PlanRecord { load, ..base.clone() }, StopRule::EndOfSchedule)
     }
 }
 

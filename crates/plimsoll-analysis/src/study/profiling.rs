@@ -6,11 +6,11 @@
 //!
 //! Not here: how profiles are fetched and stored (the binary), and what they mean (`profile`).
 
-use super::climb::WARMUP_NEW_TARGET_NS;
+use super::climb::NEW_TARGET_WARMUP_NS_MIN;
 use super::step::{History, NoProfileReason, Step, StopRule};
 use crate::profile::{ProfilingSchedule, profiling_rates_rps};
 use crate::prove::ComparisonBlock;
-use crate::prove::reading::block_plans;
+use crate::prove::comparison_blocks::block_plans;
 use plimsoll_model::rng::mix_bits;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{
@@ -97,14 +97,14 @@ pub(super) fn next_single_target_step(
     }
     let Some(tag) = next_unprofiled_tag(history) else { return Step::Stop };
     let rate = profiling_rates_rps(level_rps)[tag.turn as usize];
-    let stretches = ProfilingSchedule::new(spec.seconds);
-    let length_ns = stretches.end_ns - stretches.warmup_ns;
+    let schedule = ProfilingSchedule::new(spec.seconds);
+    let length_ns = schedule.end_ns - schedule.warmup_ns;
     let load = Load {
         seed: mix_bits(base.load.seed ^ rate.to_bits()),
         shape: LoadShape::Open { rate: LoadCurve::constant_for_duration(rate, length_ns), arrivals },
         requests_max: None,
         duration_ns: Some(length_ns),
-        warmup_ns: stretches.warmup_ns,
+        warmup_ns: schedule.warmup_ns,
         // This number of connections is enough if responses take 10 ms. If a load needs more
         // connections, the warm-up opens them.
         connections_ready: ((rate / 100.0 + 8.0).min(READY_CONNECTIONS_MAX) as u32).min(base.carriage.connections_max),
@@ -112,7 +112,7 @@ pub(super) fn next_single_target_step(
         interval_ns: Plan::TICK_NS,
         new_users: false,
     };
-    Step::measure_trial(tag, PlanRecord { load, ..base.clone() }, StopRule::End)
+    Step::measure_trial(tag, PlanRecord { load, ..base.clone() }, StopRule::EndOfSchedule)
 }
 
 /// Returns the next step of profiling both sides of a comparison. The rate comes from the complete
@@ -135,7 +135,7 @@ pub(super) fn next_comparison_step(
     };
     let Some(arm) = blocks.arms.get(usize::from(PROFILE_SIDE_ORDER[turn])) else { return Step::Stop };
     let fresh = blocks.arms.iter().any(|arm| arm.started);
-    let warmup_ns = WARMUP_NS + if fresh { blocks.warmup_ns.unwrap_or(WARMUP_NEW_TARGET_NS) } else { 0 };
+    let warmup_ns = WARMUP_NS + if fresh { blocks.warmup_ns.unwrap_or(NEW_TARGET_WARMUP_NS_MIN) } else { 0 };
     let profiled_ns = u64::from(spec.seconds) * SECOND + PROFILE_WRITE_NS;
     let load = Load {
         seed: mix_bits(arm.plan.load.seed ^ rate.to_bits()),
@@ -147,7 +147,7 @@ pub(super) fn next_comparison_step(
             .min(arm.plan.carriage.connections_max),
         ..arm.plan.load.clone()
     };
-    Step::measure_trial(side_profile_tag(turn), PlanRecord { load, ..arm.plan.clone() }, StopRule::End)
+    Step::measure_trial(side_profile_tag(turn), PlanRecord { load, ..arm.plan.clone() }, StopRule::EndOfSchedule)
 }
 
 /// Returns the rate at which both sides are profiled, 1/s. This rate is the fixed rate of the
@@ -159,7 +159,7 @@ fn common_profiling_rate(trials: &[Trial], blocks: &[ComparisonBlock]) -> Option
         return Some(rate.max());
     }
     let goodput = |arm: usize| {
-        let mut all: Vec<f64> = blocks.iter().map(|block| block.readings[arm].goodput_rps()).collect();
+        let mut all: Vec<f64> = blocks.iter().map(|block| block.arm_loads[arm].goodput_rps()).collect();
         all.sort_by(f64::total_cmp);
         all.get(all.len() / 2).copied()
     };

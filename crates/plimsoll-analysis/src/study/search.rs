@@ -3,7 +3,7 @@
 
 use super::profiling;
 use super::step::{History, Step, StopRule};
-use crate::find::{self, Findings, LoadLine, Settings, Soak, soak_segments};
+use crate::find::{self, Findings, LoadLine, SearchSettings, Soak, soak_segments};
 use crate::judge::{TrialOutcome, judge};
 use crate::slo::Slo;
 use crate::watch::TrialWatch;
@@ -17,7 +17,7 @@ use plimsoll_model::{
 #[derive(Debug)]
 pub struct LoadLineSearch {
     /// The settings of the search.
-    pub settings: Settings,
+    pub settings: SearchSettings,
     /// The outcomes of the loads of the search, in order.
     pub outcomes: Vec<TrialOutcome>,
     /// The profiles that the user requested. The study takes the profiles after the search.
@@ -28,7 +28,7 @@ pub struct LoadLineSearch {
     /// Measured length of the load with headroom, ns; 0 if the user did not request this load.
     headroom_load_ns: u64,
     /// The outcomes of the measured segments of the soak, the long load at the load line, in order.
-    soak_trials: Vec<TrialOutcome>,
+    soak_outcomes: Vec<TrialOutcome>,
     /// The number of trials of the recording that were added.
     trials_read: usize,
 }
@@ -101,12 +101,12 @@ pub(crate) fn is_after_search(purpose: LoadPurpose) -> bool {
 }
 
 /// Returns the settings of a search for this spec and SLO.
-pub fn settings(spec: &FindSpec, slo: Slo) -> Settings {
+pub fn settings(spec: &FindSpec, slo: Slo) -> SearchSettings {
     let FindSpec { base, budget_ns, max_rate, arrivals, first_answer_ns, .. } = spec.clone();
     // The requested budget includes the load with headroom (a load below the load line), so the
     // search gets the remaining time.
     let budget_ns = budget_ns.saturating_sub(headroom_load_total_ns(headroom_load_length_ns(spec))).max(budget_ns / 2);
-    Settings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns }
+    SearchSettings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns }
 }
 
 impl LoadLineSearch {
@@ -121,7 +121,7 @@ impl LoadLineSearch {
             profiles,
             planning,
             headroom_load_ns: planned_ns,
-            soak_trials: Vec::new(),
+            soak_outcomes: Vec::new(),
             trials_read: 0,
         }
     }
@@ -135,7 +135,7 @@ impl LoadLineSearch {
     pub(super) fn add_new_trials(&mut self, trials: &[Trial]) {
         let new = trials.get(self.trials_read..).unwrap_or_default();
         self.outcomes.extend(new.iter().filter_map(|trial| search_trial_outcome(trial, &self.settings.slo)));
-        self.soak_trials.extend(new.iter().filter_map(|trial| soak_outcome(trial, &self.settings.slo)));
+        self.soak_outcomes.extend(new.iter().filter_map(|trial| soak_outcome(trial, &self.settings.slo)));
         self.trials_read = trials.len();
     }
 
@@ -160,11 +160,11 @@ impl LoadLineSearch {
         if line.lower <= 0.0 || line.rps <= 0.0 {
             return Step::Stop;
         }
-        if Soak::new(&self.settings, &self.outcomes, &self.soak_trials, soak_ns).is_some_and(|soak| soak.is_over) {
+        if Soak::new(&self.settings, &self.outcomes, &self.soak_outcomes, soak_ns).is_some_and(|soak| soak.is_over) {
             return Step::Stop;
         }
         let piece_ns = soak_segments(soak_ns).0;
-        let number = self.soak_trials.len() as u64;
+        let number = self.soak_outcomes.len() as u64;
         // The first segment of the soak (the long load at the load line) starts with a warm-up and
         // without a queue. Each later segment of the soak continues without a warm-up.
         let warmup_ns = if number == 0 { HEADROOM_WARMUP_NS } else { 0 };
@@ -203,7 +203,7 @@ impl LoadLineSearch {
         let made = history.trials.iter().any(|trial| trial.tag == headroom_load_tag());
         let Some(headroom) = self.planning.headroom.filter(|_| line_rps > 0.0 && !made) else { return Step::Stop };
         let plan = self.steady_load_plan(line_rps * (1.0 - headroom), self.headroom_load_ns, HEADROOM_WARMUP_NS, 0);
-        Step::measure_trial(headroom_load_tag(), plan, StopRule::End)
+        Step::measure_trial(headroom_load_tag(), plan, StopRule::EndOfSchedule)
     }
 
     /// Returns the next step of taking the requested profiles at the load line.

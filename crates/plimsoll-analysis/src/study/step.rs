@@ -27,7 +27,7 @@ pub struct TrialPlan {
     /// The plan of the load.
     pub plan: PlanRecord,
     /// The rule that may end the load before the end of its schedule.
-    pub until: StopRule,
+    pub stop_rule: StopRule,
 }
 
 /// The rule that may end a load before the end of its schedule. The caller passes the figures of
@@ -35,7 +35,7 @@ pub struct TrialPlan {
 #[derive(Debug, Clone)]
 pub enum StopRule {
     /// The load runs to the end of its schedule.
-    End,
+    EndOfSchedule,
     /// The load ends at the event that the watch waits for, usually when the load has certainly
     /// broken the SLO.
     CertainVerdict(Box<TrialWatch>),
@@ -48,7 +48,7 @@ impl StopRule {
     /// `Break` means that the load must end, and contains the reason.
     pub fn push(&mut self, start_ns: u64, end_ns: u64, interval: &Interval) -> ControlFlow<EarlyStopReason> {
         match self {
-            StopRule::End => ControlFlow::Continue(()),
+            StopRule::EndOfSchedule => ControlFlow::Continue(()),
             StopRule::CertainVerdict(watch) => watch.push(start_ns, interval).map_break(EarlyStopReason::Shown),
             StopRule::Condition(watch) => match watch.push(end_ns, interval) {
                 Some(crossing) => ControlFlow::Break(EarlyStopReason::Condition(crossing.to_string())),
@@ -71,7 +71,7 @@ pub enum Step {
     /// The study is complete.
     Stop,
     /// The study cannot continue.
-    Break(StudyFailure),
+    Fail(StudyFailure),
 }
 
 /// Why the study makes no load under which profiles could be taken.
@@ -102,12 +102,12 @@ pub enum StudyFailure {
     /// A target could not be reached. The value is the letter of the target.
     NotReached(char),
     /// The user or the machine ended a load. The value is the reason in words.
-    Ended(String),
+    LoadEndedEarly(String),
 }
 
 impl Step {
-    pub(super) fn measure_trial(tag: LoadTag, plan: PlanRecord, until: StopRule) -> Step {
-        Step::Measure(Box::new(TrialPlan { tag, plan, until }))
+    pub(super) fn measure_trial(tag: LoadTag, plan: PlanRecord, stop_rule: StopRule) -> Step {
+        Step::Measure(Box::new(TrialPlan { tag, plan, stop_rule }))
     }
 }
 

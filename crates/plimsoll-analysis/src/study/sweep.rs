@@ -41,16 +41,16 @@ const VISIT_INTERVAL_NS: u64 = 100 * MS;
 
 /// Returns the next step of a sweep, usually the next load.
 pub(super) fn next(spec: &SweepSpec, history: &History) -> Step {
-    let levels: Vec<VisitedLevel> =
-        (0..spec.levels.len()).map(|turn| VisitedLevel::from_history(spec, history, turn)).collect();
-    let open = || levels.iter().filter(|level| level.done < level.visits);
-    let Some(round) = open().map(|level| level.done).min() else { return Step::Stop };
+    let levels: Vec<LevelProgress> =
+        (0..spec.levels.len()).map(|turn| LevelProgress::from_history(spec, history, turn)).collect();
+    let open = || levels.iter().filter(|level| level.completed_visits < level.visits);
+    let Some(round) = open().map(|level| level.completed_visits).min() else { return Step::Stop };
     // Each round begins with a different level, so that drift affects all levels equally. Because
     // other levels come in between, the local ports of a level's connections are free again before
     // the level's next visit.
     let (count, rounds) = (levels.len(), levels.iter().map(|level| level.visits).max().unwrap_or(1));
     let first = round as usize * count / rounds as usize;
-    let due = open().filter(|level| level.done == round);
+    let due = open().filter(|level| level.completed_visits == round);
     let Some(level) = due.min_by_key(|level| (level.turn + count - first) % count) else { return Step::Stop };
     match spec.lengths {
         LevelDurations::Fixed(length_ns) => {
@@ -59,7 +59,7 @@ pub(super) fn next(spec: &SweepSpec, history: &History) -> Step {
                 1 => length_ns,
                 visits => length_ns / visits / VISIT_INTERVAL_NS * VISIT_INTERVAL_NS,
             });
-            Step::measure_trial(trial_tag(LoadPurpose::Level, level.turn), plan, StopRule::End)
+            Step::measure_trial(trial_tag(LoadPurpose::Level, level.turn), plan, StopRule::EndOfSchedule)
         }
         LevelDurations::Budget(budget_ns) => {
             let weight_ns: u64 =
@@ -76,30 +76,30 @@ fn trial_tag(purpose: LoadPurpose, turn: usize) -> LoadTag {
 }
 
 /// The state of a level of the sweep.
-struct VisitedLevel {
+struct LevelProgress {
     turn: usize,
     /// Number of planned visits of the level.
     visits: u64,
     /// Number of completed visits. After a skipped load, all visits of the level count as
     /// completed.
-    done: u64,
+    completed_visits: u64,
     /// Mean and longest response time at this level, ns; `None` before the level's first trial.
-    answers_ns: Option<(u64, u64)>,
+    response_times_ns: Option<(u64, u64)>,
     /// The warm-up of a visit (one load at the level), ns.
     warmup_ns: u64,
     /// Shortest measured time of a visit, ns.
     length_ns_min: u64,
 }
 
-impl VisitedLevel {
-    fn from_history(spec: &SweepSpec, history: &History, turn: usize) -> VisitedLevel {
+impl LevelProgress {
+    fn from_history(spec: &SweepSpec, history: &History, turn: usize) -> LevelProgress {
         let of = |purpose| trials_of_level(history.trials, purpose, turn);
         let mut unheld = history.remarks.iter().filter_map(ExperimentEvent::skipped_load);
         let is_unheld = unheld.any(|(tag, _)| tag.turn as usize == turn);
         // A trial without any response was too short. The length of a trial without any response
         // counts as the response time, so that the next trial is longer.
         let answers = |trial: &Trial| {
-            let response = Summary::from_run(&trial.run).whole.response;
+            let response = Summary::from_run(&trial.run).routes_sum.response;
             let known = || (response.mean_ns as u64, response.max_ns);
             if response.count > 0 { known() } else { (trial.run.duration_ns(), trial.run.duration_ns()) }
         };
@@ -126,7 +126,7 @@ impl VisitedLevel {
             }
         };
         let done = if is_unheld { visits } else { of(LoadPurpose::Level).count() as u64 };
-        VisitedLevel { turn, visits, done, answers_ns, warmup_ns, length_ns_min }
+        LevelProgress { turn, visits, completed_visits: done, response_times_ns: answers_ns, warmup_ns, length_ns_min }
     }
 
     /// Returns the shortest total time of a visit, ns.
@@ -137,8 +137,8 @@ impl VisitedLevel {
     /// Returns the shortest time for the remaining visits of the level, ns. `level_ns` is the
     /// level's part of the budget, ns.
     fn remaining_visits_time_min_ns(&self, level_ns: u64) -> u64 {
-        let visits = self.visits.saturating_sub(self.done);
-        let pilot_ns = if self.answers_ns.is_none() && visits > 0 { pilot_ns(level_ns) } else { 0 };
+        let visits = self.visits.saturating_sub(self.completed_visits);
+        let pilot_ns = if self.response_times_ns.is_none() && visits > 0 { pilot_ns(level_ns) } else { 0 };
         let loads = visits + u64::from(pilot_ns > 0);
         pilot_ns + visits * self.visit_time_min_ns() + loads * PAUSE_BETWEEN_LOADS_NS
     }
@@ -157,23 +157,23 @@ impl VisitedLevel {
 /// the sweep.
 fn visit_step_within_time(
     spec: &SweepSpec,
-    level: &VisitedLevel,
+    level: &LevelProgress,
     share_ns: u64,
     (now_ns, budget_ns): (u64, u64),
 ) -> Step {
     let mut plan = level.visit_plan(spec);
     if share_ns < LEVEL_TIME_NS_MIN / 2 {
-        return match level.done {
+        return match level.completed_visits {
             0 => Step::Skip(trial_tag(LoadPurpose::Level, level.turn)),
             _ => Step::Stop,
         };
     }
-    let Some((_, slowest_ns)) = level.answers_ns else {
+    let Some((_, slowest_ns)) = level.response_times_ns else {
         let level_ns = budget_ns / spec.levels.len().max(1) as u64;
         plan.load.duration_ns = Some(pilot_ns(level_ns));
         plan.load.warmup_ns = 0;
         plan.load.grace_ns = plan.load.grace_ns.min(level_ns / 4);
-        return Step::measure_trial(trial_tag(LoadPurpose::Settle, level.turn), plan, StopRule::End);
+        return Step::measure_trial(trial_tag(LoadPurpose::Settle, level.turn), plan, StopRule::EndOfSchedule);
     };
     plan.load.warmup_ns = plan.load.warmup_ns.min(share_ns / 2 / VISIT_INTERVAL_NS * VISIT_INTERVAL_NS);
     let rest_ns = share_ns - plan.load.warmup_ns;
@@ -181,5 +181,5 @@ fn visit_step_within_time(
     plan.load.duration_ns = Some(length_ns.max(VISIT_INTERVAL_NS));
     let finish_ns = now_ns + plan.load.warmup_ns + length_ns;
     plan.load.grace_ns = plan.load.grace_ns.min(budget_ns.saturating_sub(finish_ns).max(GRACE_MIN_NS));
-    Step::measure_trial(trial_tag(LoadPurpose::Level, level.turn), plan, StopRule::End)
+    Step::measure_trial(trial_tag(LoadPurpose::Level, level.turn), plan, StopRule::EndOfSchedule)
 }

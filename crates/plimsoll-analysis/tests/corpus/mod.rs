@@ -11,7 +11,7 @@
 
 use plimsoll_analysis::explain::likelihoods::{EvidenceWeights, Likelihoods};
 use plimsoll_analysis::explain::{
-    Answers, Cause, InterventionOutcomes, Posterior, ServerFacts, explanation_from_facts,
+    Cause, FeatureAnswers, InterventionOutcomes, Posterior, ServerFacts, explanation_from_facts,
 };
 use plimsoll_analysis::find::LoadLine;
 use serde::{Deserialize, Serialize};
@@ -88,12 +88,12 @@ impl CorpusCase {
 
     /// Returns the diagnosis of this case with the given weights.
     pub fn diagnosis(&self, weights: &EvidenceWeights) -> CorpusDiagnosis {
-        let posterior = Posterior::compute(weights, &Answers::from_facts(&self.case), &self.changes.effects());
+        let posterior = Posterior::compute(weights, &FeatureAnswers::from_facts(&self.case), &self.changes.effects());
         let causes = posterior.causes();
         let known: f64 = causes.iter().filter(|it| self.is_right(it.cause)).map(|it| it.probability).sum();
         let unknown = if self.is_right(Cause::Unknown) { posterior.unknown } else { 0.0 };
         CorpusDiagnosis {
-            cause: posterior.named.unwrap_or(Cause::Unknown),
+            cause: posterior.named_cause.unwrap_or(Cause::Unknown),
             probability: causes[0].probability,
             most_probable: causes[0].cause,
             right_causes_probability: known + unknown,
@@ -119,9 +119,10 @@ impl CorpusCase {
 /// patterns of observations (forms). Each case counts only for the most probable pattern of its
 /// cause.
 pub fn fit_likelihoods(cases: &[&CorpusCase], temperature: f64, named_from: f64) -> Likelihoods {
-    let mut found = Likelihoods { temperature, named_from, ..Likelihoods::unfitted_likelihoods() };
-    let answers: Vec<Answers> = cases.iter().map(|it| Answers::from_facts(&it.case)).collect();
-    for (feature, value) in answers.iter().flat_map(Answers::observed_answers) {
+    let mut found =
+        Likelihoods { temperature, naming_probability_min: named_from, ..Likelihoods::unfitted_likelihoods() };
+    let answers: Vec<FeatureAnswers> = cases.iter().map(|it| FeatureAnswers::from_facts(&it.case)).collect();
+    for (feature, value) in answers.iter().flat_map(FeatureAnswers::observed_answers) {
         let card = feature.card();
         found.background.entry(card.word).or_insert_with(|| vec![0.0; card.values.len()])[value] += 1.0;
     }
@@ -214,7 +215,7 @@ mod tests {
     #[test]
     fn causes_are_right_on_left_out_corpus_sets() {
         let (cases, fitted) = (read_corpus_cases(), Likelihoods::corpus_likelihoods());
-        let said: Vec<Cause> = leave_one_set_out(&cases, fitted.temperature, fitted.named_from)
+        let said: Vec<Cause> = leave_one_set_out(&cases, fitted.temperature, fitted.naming_probability_min)
             .into_iter()
             .map(|said| said.cause)
             .collect();

@@ -5,7 +5,7 @@
 //! the effect that is estimated from all subsets of three blocks.
 
 use plimsoll_statistics::basics::{
-    fair_coin_tail, holm_adjusted_p, median, normal_quantile, normal_tail, trend_p_value,
+    fair_coin_tail, holm_adjusted_p, median, normal_tail, trend_p_value, upper_normal_quantile,
 };
 
 #[test]
@@ -28,7 +28,7 @@ fn normal_tails_and_holm_match_reference_values() {
         assert!((normal_tail(z) / tail - 1.0).abs() < 1e-7, "{z}: {}", normal_tail(z));
     }
     for (p, z) in [(0.5, 0.0), (0.8, 0.8416212335729143), (0.975, 1.959963984540054), (0.9999, 3.719016485455709)] {
-        assert!((normal_quantile(p) - z).abs() < 1e-7, "{p}: {}", normal_quantile(p));
+        assert!((upper_normal_quantile(p) - z).abs() < 1e-7, "{p}: {}", upper_normal_quantile(p));
     }
     assert_eq!(holm_adjusted_p(&[0.04, 0.01, 0.3]), [0.08, 0.03, 0.3]);
     assert_eq!(holm_adjusted_p(&[0.9, 0.8]), [1.0, 1.0]);

@@ -82,7 +82,7 @@ fn swapping_the_builds_swaps_the_verdict() {
         let world = SimulatedComparison { ratio, machine: QUIET, ..EQUAL_BUILDS };
         let blocks = world.blocks(seed, 24);
         let swapped: Vec<ComparisonBlock> =
-            blocks.iter().map(|b| ComparisonBlock { readings: b.readings.iter().rev().cloned().collect() }).collect();
+            blocks.iter().map(|b| ComparisonBlock { arm_loads: b.arm_loads.iter().rev().cloned().collect() }).collect();
         let [one, other] = [&blocks, &swapped]
             .map(|blocks| compute_comparison_result(&world.rules(24), blocks, ComparisonEnd::Blocks));
         for side in [ProveVerdict::Better, ProveVerdict::Worse] {

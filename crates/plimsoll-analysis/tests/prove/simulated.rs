@@ -9,8 +9,9 @@ use super::truth::{
 };
 use plimsoll_analysis::Interference;
 use plimsoll_analysis::prove::{
-    ArmRouteFigures, BlockRatio, ComparisonBlock, ComparisonEnd, Criterion, LoadResponseTimes, MeasureComparison,
-    ProveVerdict, RouteMeasure, Rules, VerdictReason, compute_comparison_result, interim_estimates, stop_reason,
+    ArmRouteFigures, BlockRatio, ComparisonBlock, ComparisonEnd, ComparisonRules, Criterion, LoadResponseTimes,
+    MeasureComparison, ProveVerdict, RouteMeasure, VerdictReason, compute_comparison_result, interim_estimates,
+    stop_reason,
 };
 use plimsoll_model::rng::Rng;
 
@@ -29,7 +30,7 @@ fn identical_builds_on_machine(machine: Machine) -> SimulatedComparison {
 /// hold on any machine, and also if the speed of a build differs from one start to the next.
 #[test]
 fn identical_builds_are_rarely_called_different() {
-    let offsets = [0.01, 0.02].map(|offset| SimulatedComparison { offset, ..EQUAL_BUILDS });
+    let offsets = [0.01, 0.02].map(|offset| SimulatedComparison { start_deviation: offset, ..EQUAL_BUILDS });
     let by_p99 = SimulatedComparison { primary: Criterion::P99, ..EQUAL_BUILDS };
     for world in
         machines().into_iter().map(|(_, machine)| identical_builds_on_machine(machine)).chain(offsets).chain([by_p99])
@@ -44,7 +45,7 @@ fn identical_builds_are_rarely_called_different() {
 /// estimated ratios must also be right.
 #[test]
 fn intervals_contain_planted_ratios() {
-    for machine in [QUIET, BENCHMARK_MACHINE, BUSY, Machine { heavy: 0.05, ..QUIET }] {
+    for machine in [QUIET, BENCHMARK_MACHINE, BUSY, Machine { heavy_tail_scale: 0.05, ..QUIET }] {
         for ratio in [2.0, 1.05, 0.95] {
             let outcomes =
                 SimulatedComparison { ratio, ..identical_builds_on_machine(machine) }.outcomes(seed_range(25), BLOCKS);
@@ -63,8 +64,11 @@ fn hidden_defects_are_never_called_better_or_the_same() {
     let (mut all, mut same) = (0, 0);
     for (_, builds) in worse_builds() {
         for hidden in builds {
-            let world =
-                SimulatedComparison { hidden, fresh: !matches!(hidden, HiddenDefect::Leaks(_)), ..EQUAL_BUILDS };
+            let world = SimulatedComparison {
+                hidden_defect: hidden,
+                restarts_builds: !matches!(hidden, HiddenDefect::Leaks(_)),
+                ..EQUAL_BUILDS
+            };
             let outcomes = world.outcomes(seed_range(4), BLOCKS);
             assert_eq!(outcomes.better, 0, "{hidden:?}");
             (all, same) = (all + outcomes.count, same + outcomes.same);
@@ -112,7 +116,7 @@ fn the_recommended_blocks_suffice() {
     let (mut told, mut asked) = (0, 0);
     for seed in seed_range(20) {
         let first = world.prove(seed, 20);
-        let Some(more) = first.blocks_more else { continue };
+        let Some(more) = first.further_blocks else { continue };
         asked += 1;
         let second = world.prove(seed + 1000, 20 + more);
         told += usize::from(second.verdict != ProveVerdict::Inconclusive);
@@ -135,8 +139,8 @@ fn a_quantile_of_too_few_requests_is_not_compared() {
     for (blocks, measures) in [(5, 1), (12, 2)] {
         let proof = world.prove(super::seed(), blocks);
         assert_eq!(proof.measures.len(), measures, "{proof:?}");
-        assert_eq!(matches!(proof.reason, Some(VerdictReason::NotTaken(_))), blocks == 5, "{proof:?}");
-        assert!(proof.blocks_more.is_some() == (proof.verdict == ProveVerdict::Inconclusive));
+        assert_eq!(matches!(proof.reason, Some(VerdictReason::PrimaryUnavailable(_))), blocks == 5, "{proof:?}");
+        assert!(proof.further_blocks.is_some() == (proof.verdict == ProveVerdict::Inconclusive));
     }
 }
 
@@ -147,19 +151,19 @@ fn missing_evidence_gives_no_verdict() {
     // With too few blocks, the result states how many more blocks are needed.
     let few = compute_comparison_result(&settings, &blocks[..4], ComparisonEnd::Blocks);
     assert_eq!((few.verdict, few.measures[0].ratio_interval), (ProveVerdict::Inconclusive, None));
-    assert!(few.blocks_more.is_some_and(|more| more >= 6), "{few:?}");
+    assert!(few.further_blocks.is_some_and(|more| more >= 6), "{few:?}");
     // The user aborted the comparison.
-    let broken = compute_comparison_result(&settings, &blocks, ComparisonEnd::Broken("^C".into()));
+    let broken = compute_comparison_result(&settings, &blocks, ComparisonEnd::Aborted("^C".into()));
     assert_eq!(broken.verdict, ProveVerdict::Inconclusive);
     assert!(broken.doubts.banner_texts().any(|warning| warning.contains("^C")), "{broken:?}");
     // The comparison ended before its first block.
-    let none = compute_comparison_result(&settings, &[], ComparisonEnd::Broken("no time".into()));
-    assert!(none.measures.is_empty() && none.blocks_more.is_none());
+    let none = compute_comparison_result(&settings, &[], ComparisonEnd::Aborted("no time".into()));
+    assert!(none.measures.is_empty() && none.further_blocks.is_none());
     // The generator was the limit in every block.
     let mut limited = blocks.clone();
-    limited.iter_mut().for_each(|block| block.readings[1].void = Some("busy".into()));
-    assert_eq!(stop_reason(&settings, &limited), Some(ComparisonEnd::Void));
-    let proof = compute_comparison_result(&settings, &limited, ComparisonEnd::Void);
+    limited.iter_mut().for_each(|block| block.arm_loads[1].void = Some("busy".into()));
+    assert_eq!(stop_reason(&settings, &limited), Some(ComparisonEnd::TooFewValidBlocks));
+    let proof = compute_comparison_result(&settings, &limited, ComparisonEnd::TooFewValidBlocks);
     assert_eq!((proof.verdict, proof.blocks, proof.blocks_void), (ProveVerdict::Inconclusive, 0, 20));
     // If the responses of the sides differ much, there is no verdict "better", unless the rules
     // permit different responses.
@@ -171,8 +175,8 @@ fn missing_evidence_gives_no_verdict() {
     ] {
         let mut other = blocks.clone();
         let scaled = |it: BlockRatio| BlockRatio { numerator: it.divisor * bytes, ..it };
-        other.iter_mut().for_each(|block| block.readings[1].answer_bytes = scaled(block.readings[1].answer_bytes));
-        let rules = Rules { answers_may_differ, ..settings.clone() };
+        other.iter_mut().for_each(|block| block.arm_loads[1].answer_bytes = scaled(block.arm_loads[1].answer_bytes));
+        let rules = ComparisonRules { answers_may_differ, ..settings.clone() };
         let proof = compute_comparison_result(&rules, &other, ComparisonEnd::Blocks);
         let said = proof.doubts.banner_texts().any(|warning| warning.contains("respond differently"));
         assert_eq!((proof.verdict, said), (verdict, is_stated), "{bytes}: {proof:?}");
@@ -196,7 +200,7 @@ fn disturbed_blocks_are_valid() {
     let mut blocks = quiet.clone();
     let mut rng = Rng::new(super::seed());
     for block in blocks.iter_mut().step_by(3) {
-        let reading = &mut block.readings[rng.uniform_below(2) as usize];
+        let reading = &mut block.arm_loads[rng.uniform_below(2) as usize];
         reading.goodput.numerator *= 0.5;
         reading.interference = loud.clone();
     }
@@ -229,7 +233,7 @@ fn simulated_blocks_with_routes(seed: u64, routes: usize, factor: f64, failing: 
     let mut rng = Rng::for_stream(seed, 0x207E);
     let mut blocks = identical_builds_on_machine(QUIET).blocks(seed, 28);
     for block in &mut blocks {
-        for (arm, reading) in block.readings.iter_mut().enumerate() {
+        for (arm, reading) in block.arm_loads.iter_mut().enumerate() {
             let mut one = |at: usize| {
                 let is_it = arm == 1 && at == 0;
                 let noise = (0.05 * (rng.next_f64() + rng.next_f64() - 1.0)).exp();
@@ -293,7 +297,7 @@ fn a_failing_route_is_worse_even_if_equally_fast() {
     let broken = compute_comparison_result(
         &settings,
         &simulated_blocks_with_routes(1, 5, 2.0, 0.0),
-        ComparisonEnd::Broken("^C".into()),
+        ComparisonEnd::Aborted("^C".into()),
     );
     let verdicts = broken.routes.iter().flat_map(|route| &route.measures).map(|one| one.verdict);
     assert!(verdicts.into_iter().all(|verdict| verdict == ProveVerdict::Inconclusive));
@@ -305,7 +309,7 @@ fn a_failing_route_is_worse_even_if_equally_fast() {
     );
     let mut with = large.clone();
     for (block, other) in with.iter_mut().zip(many) {
-        block.readings.iter_mut().zip(other.readings).for_each(|(one, other)| one.routes = other.routes);
+        block.arm_loads.iter_mut().zip(other.arm_loads).for_each(|(one, other)| one.routes = other.routes);
     }
     let ended = |blocks: &[ComparisonBlock]| (1..=28).find(|count| stop_reason(&settings, &blocks[..*count]).is_some());
     assert_eq!((ended(&large), ended(&with)), (Some(10), Some(20)));

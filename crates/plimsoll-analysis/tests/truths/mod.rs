@@ -101,13 +101,13 @@ pub struct SearchCoverage {
     /// Share of the searches that stated an estimate of the load line.
     pub stated: f64,
     /// Share of the searches whose stated estimate is more than 3 % above the true load line.
-    pub above: f64,
+    pub above_share: f64,
     /// Share of the searches whose load line was confirmed by a separate trial.
     pub confirmed: f64,
     /// Median width of the 90 % interval, as a share of the true load line.
     pub width: f64,
     /// Median of the estimated load line divided by the true load line.
-    pub median: f64,
+    pub estimate_ratio_median: f64,
     /// Share of the searches whose 90 % interval is below the true load line, and share of the
     /// searches whose interval is above it.
     pub misses: (f64, f64),
@@ -122,7 +122,7 @@ impl SearchCoverage {
         let mut sums = [0.0; 7];
         let (mut widths, mut ratios) = (Vec::new(), Vec::new());
         for seed in seeds {
-            let model = model.seeded(seed);
+            let model = model.with_seeded_capacity(seed);
             let truth = queueing_load_line_rps(model.kind, model.capacity);
             let findings = simulator::simulate_search(model, seed, budget_s * SECOND, None);
             let line = findings.load_line_rps;
@@ -155,10 +155,10 @@ impl SearchCoverage {
             searches: count,
             covers,
             stated,
-            above,
+            above_share: above,
             confirmed,
             width: median(&mut widths),
-            median: median(&mut ratios),
+            estimate_ratio_median: median(&mut ratios),
             misses: (below_truth, above_truth),
             elapsed_s,
         }
@@ -173,10 +173,10 @@ impl fmt::Display for SearchCoverage {
             "{:>7} {:>7} {:>6} {:>6} {:>7} {:>7.3} {:>7} {:>6} {:>5.1}s",
             percent(self.covers),
             percent(self.stated),
-            percent(self.above),
+            percent(self.above_share),
             percent(self.confirmed),
             percent(self.width),
-            self.median,
+            self.estimate_ratio_median,
             percent(self.misses.0),
             percent(self.misses.1),
             self.elapsed_s

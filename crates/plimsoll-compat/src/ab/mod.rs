@@ -4,12 +4,13 @@
 //!
 //! Not here: executing the load, and counting responses (`response_log`).
 
+mod options;
 mod render;
-mod words;
 
 use crate::output;
 use crate::response_log::{ResponseLog, ResponseLogSpec};
-use crate::run_verb::RunCommand;
+use crate::run_command::RunCommand;
+use options::{AbCommand, AbOptions, parse};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{Request, RequestFailure, traffic::TemplateFlags};
 use plimsoll_sys::files::{self, FilePurpose};
@@ -23,7 +24,6 @@ use render::{
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use words::{AbCommand, AbOptions, parse};
 
 const USAGE: &str = "Usage: ab [options] [http[s]://]hostname[:port]/path
     -n N   requests [1]                     -c N   concurrency [1]
@@ -60,44 +60,44 @@ pub fn run_ab_command(words: &[String], run: &dyn RunCommand) -> Result<u8, Fail
     Ok(exit::SUCCESS)
 }
 
-fn run_load(asked: &AbOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
-    let url = Url::read(&asked.url)?;
-    let body = match &asked.body {
+fn run_load(options: &AbOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
+    let url = Url::read(&options.url)?;
+    let body = match &options.body {
         None => Vec::new(),
         Some(path) => files::read(path.as_ref(), FilePurpose::Body)
             .map_err(|why| Failure::usage(format!("-p, -u: the file '{path}' {why}")))?,
     };
-    let request = asked.encode_request(&host_header_value(&url.origin), &url.path, &body);
-    let (mut question, terms) = run.parse(&asked.run_arguments())?;
+    let request = options.encode_request(&host_header_value(&url.origin), &url.path, &body);
+    let (mut question, terms) = run.parse(&options.run_arguments())?;
     let route = &mut question.plan.traffic.routes[0];
     // The request is sent literally: braces in it are not placeholders of plimsoll's templates.
     (route.request, route.template_parts) = (
-        Request { method: asked.method.clone(), target: url.path.clone(), headers: Vec::new(), body },
+        Request { method: options.method.clone(), target: url.path.clone(), headers: Vec::new(), body },
         TemplateFlags::default(),
     );
     // No connection is opened before the load, because the times that ab reports include
     // connecting.
     question.plan.load.connections_ready = 0;
-    let every = requests_per_progress_line(asked);
+    let every = requests_per_progress_line(options);
     let told = Arc::new(AtomicU64::new(0));
     let progress = Arc::clone(&told);
     let request_bytes = request.len() as u64;
-    if !asked.json {
+    if !options.json {
         output::print(BANNER);
         output::print(&start_message(&url.origin.host, every.is_some()));
-        if asked.verbosity >= 2 {
+        if options.verbosity >= 2 {
             let head = request.split(|byte| *byte == b'\n').map(String::from_utf8_lossy);
             let head = head.map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n");
-            output::print(&format!("INFO: {} header == \n---\n{head}\n---\n", asked.method));
+            output::print(&format!("INFO: {} header == \n---\n{head}\n---\n", options.method));
         }
     }
     let heard = ResponseLog::new(ResponseLogSpec {
         request,
-        is_head: asked.method == "HEAD",
-        keeps_rows: asked.gnuplot.is_some(),
-        ends_with_failure: !asked.may_continue,
-        format_response: match asked.verbosity {
-            _ if asked.json => None,
+        is_head: options.method == "HEAD",
+        keeps_rows: options.gnuplot.is_some(),
+        ends_with_failure: !options.continues_after_failure,
+        format_response: match options.verbosity {
+            _ if options.json => None,
             0 | 1 => None,
             2 => Some(|answer| format_verbose_response(answer, 2)),
             3 => Some(|answer| format_verbose_response(answer, 3)),
@@ -112,7 +112,7 @@ fn run_load(asked: &AbOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
     let mut tally = heard.merged_tally();
     let window_ns = measured.run().window_ns;
     let print_results = measured.results()?;
-    if asked.json {
+    if options.json {
         print_results(true, true);
     } else if let Some(failure) = heard.fatal_failure() {
         output::print_to_stderr(&format!(
@@ -123,18 +123,18 @@ fn run_load(asked: &AbOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
     } else {
         match every {
             Some(every) => {
-                print_progress(&told, every, tally.ended_count());
-                output::print_to_stderr(&format!("Finished {} requests", tally.ended_count()));
+                print_progress(&told, every, tally.completed_count());
+                output::print_to_stderr(&format!("Finished {} requests", tally.completed_count()));
             }
             None => output::print("..done\n"),
         }
         output::print(&render(&AbReport {
-            asked,
+            options,
             host: &url.origin.host,
             port: url.origin.port,
             path: &url.path,
             tally: &tally,
-            first: &heard.first_answer(),
+            first_response: &heard.first_response(),
             tls_parameters: heard.tls_parameters(),
             seconds: (window_ns.1 - window_ns.0) as f64 / 1e9,
             request_bytes,
@@ -150,10 +150,10 @@ fn run_load(asked: &AbOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
         let written = output_file::write(path.as_ref(), text.as_bytes());
         written.map_err(|error| Failure::cannot_start(format!("'{path}' cannot be written: {}", system_text(&error))))
     };
-    if let (Some(path), true) = (&asked.csv, tally.response_count() > 0) {
-        write(path, format_percentile_csv(&tally.total))?;
+    if let (Some(path), true) = (&options.csv, tally.response_count() > 0) {
+        write(path, format_percentile_csv(&tally.response_time))?;
     }
-    if let (Some(path), true) = (&asked.gnuplot, tally.response_count() > 0) {
+    if let (Some(path), true) = (&options.gnuplot, tally.response_count() > 0) {
         if tally.omitted_rows > 0 {
             output::print_to_stderr(&format!(
                 "warning: -g: the file '{path}' has reached its maximum number of lines; {requests} further requests \
@@ -167,15 +167,15 @@ fn run_load(asked: &AbOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
     measured.write_notes(&[]);
     // As in ab, failed responses do not change the exit code. Only ^C, or a failed request that
     // ended the load, changes the exit code.
-    let whole = heard.fatal_failure().is_none() && !plimsoll_sys::signal::interrupted();
+    let whole = heard.fatal_failure().is_none() && !plimsoll_sys::signal::is_stop_requested();
     Ok(if whole { exit::SUCCESS } else { exit::NEGATIVE_RESULT })
 }
 
 /// Prints a progress line for each multiple of `every` up to `done`, the number of completed
 /// requests. `told` is the number in the last printed line.
-fn print_progress(told: &AtomicU64, every: u64, done: u64) {
-    while told.load(Ordering::Relaxed) + every <= done {
-        let count = told.fetch_add(every, Ordering::Relaxed) + every;
+fn print_progress(last_printed_count: &AtomicU64, every: u64, done: u64) {
+    while last_printed_count.load(Ordering::Relaxed) + every <= done {
+        let count = last_printed_count.fetch_add(every, Ordering::Relaxed) + every;
         output::print_to_stderr(&format!("Completed {count} requests"));
     }
 }

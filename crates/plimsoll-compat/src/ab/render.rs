@@ -2,7 +2,7 @@
 //! files: percentiles of the response time (`-e`), and a line for each request (`-g`). Not here:
 //! measuring the figures.
 
-use super::words::AbOptions;
+use super::options::AbOptions;
 use crate::response_log::{FirstResponse, ResponseRow, ResponseTally};
 use plimsoll_model::{Histogram, RequestFailure};
 use plimsoll_wire::tls::TlsParameters;
@@ -11,12 +11,12 @@ use std::net::IpAddr;
 
 /// The data of a load that ab's report needs.
 pub struct AbReport<'a> {
-    pub asked: &'a AbOptions,
+    pub options: &'a AbOptions,
     pub host: &'a str,
     pub port: u16,
     pub path: &'a str,
     pub tally: &'a ResponseTally,
-    pub first: &'a FirstResponse,
+    pub first_response: &'a FirstResponse,
     /// The negotiated TLS parameters; `None` without TLS.
     pub tls_parameters: Option<&'a TlsParameters>,
     /// Seconds from the first request to the last response.
@@ -41,8 +41,8 @@ pub fn start_message(host: &str, has_heartbeat: bool) -> String {
 }
 
 /// Returns the number of requests after which ab prints a progress line; `None` if ab prints none.
-pub fn requests_per_progress_line(asked: &AbOptions) -> Option<u64> {
-    (!asked.is_quiet && asked.requests > 150).then_some((asked.requests / 10).max(100))
+pub fn requests_per_progress_line(options: &AbOptions) -> Option<u64> {
+    (!options.is_quiet && options.requests > 150).then_some((options.requests / 10).max(100))
 }
 
 fn rounded_ms(ns: f64) -> u64 {
@@ -51,7 +51,7 @@ fn rounded_ms(ns: f64) -> u64 {
 
 /// Formats everything that ab prints after the load.
 pub fn render(load: &AbReport) -> String {
-    let AbReport { asked, tally, first, seconds, .. } = *load;
+    let AbReport { options: asked, tally, first_response: first, seconds, .. } = *load;
     let mut text = format!(
         "\n\nServer Software:        {server}\nServer Hostname:        {host}\nServer Port:            {port}\n",
         server = first.server,
@@ -62,16 +62,16 @@ pub fn render(load: &AbReport) -> String {
         text += &tls_lines(agreed, load.host);
     }
     let _ = writeln!(text, "\nDocument Path:          {}", load.path);
-    match asked.lengths_vary {
+    match asked.allows_different_lengths {
         true => text += "Document Length:        Variable\n",
         false => _ = writeln!(text, "Document Length:        {} bytes", first.content_bytes),
     }
     let connect = tally.failure_count(RequestFailure::Connect) + tally.failure_count(RequestFailure::Tls);
     let cut = tally.failure_count(RequestFailure::ClosedEarly);
-    let length = if asked.lengths_vary { 0 } else { tally.different_lengths } + cut;
-    let received = tally.ended_count() - tally.response_count() - connect - cut;
+    let length = if asked.allows_different_lengths { 0 } else { tally.different_length_count } + cut;
+    let received = tally.completed_count() - tally.response_count() - connect - cut;
     let failed = connect + received + length;
-    let done = tally.ended_count();
+    let done = tally.completed_count();
     let _ = writeln!(text, "\nConcurrency Level:      {}", asked.concurrency);
     let _ = writeln!(text, "Time taken for tests:   {seconds:.3} seconds");
     let _ = writeln!(text, "Complete requests:      {done}");
@@ -120,17 +120,17 @@ pub fn render(load: &AbReport) -> String {
     if asked.shows_percentiles && tally.response_count() > 1 {
         text += "\nPercentage of the requests served within a certain time (ms)\n";
         for percent in [50, 66, 75, 80, 90, 95, 98, 99] {
-            let within = tally.total.quantile_ns(f64::from(percent) / 100.0);
+            let within = tally.response_time.quantile_ns(f64::from(percent) / 100.0);
             let _ = writeln!(text, "  {percent}%  {:>5}", rounded_ms(within as f64));
         }
-        let _ = writeln!(text, " 100%  {:>5} (longest request)", rounded_ms(tally.total.max_ns() as f64));
+        let _ = writeln!(text, " 100%  {:>5} (longest request)", rounded_ms(tally.response_time.max_ns() as f64));
     }
     text
 }
 
 /// Formats the lines about the negotiated TLS parameters.
-fn tls_lines(agreed: &TlsParameters, host: &str) -> String {
-    let TlsParameters { version, cipher, cipher_bits, key_bits, exchange } = agreed;
+fn tls_lines(parameters: &TlsParameters, host: &str) -> String {
+    let TlsParameters { version, cipher, cipher_bits, key_bits, exchange } = parameters;
     let mut text = format!("SSL/TLS Protocol:       {version},{cipher},{key_bits},{cipher_bits}\n");
     if let Some((name, bits)) = exchange {
         let _ = writeln!(text, "Server Temp Key:        {name} {bits} bits");
@@ -145,15 +145,15 @@ fn tls_lines(agreed: &TlsParameters, host: &str) -> String {
 
 /// Formats the table of connection times. Warnings follow the table if the mean and the median of
 /// one of the times differ much.
-fn connection_times_table(asked: &AbOptions, tally: &ResponseTally) -> String {
+fn connection_times_table(options: &AbOptions, tally: &ResponseTally) -> String {
     let all: [(&str, &str, &Histogram); 4] = [
         ("Connect:", "the initial connection time", &tally.connect),
-        ("Processing:", "the processing time", &tally.processing),
+        ("Processing:", "the processing time", &tally.service_time),
         ("Waiting:", "the waiting time", &tally.wait),
-        ("Total:", "the total time", &tally.total),
+        ("Total:", "the total time", &tally.response_time),
     ];
     let mut text = "\nConnection Times (ms)\n".to_owned();
-    if !asked.shows_deviations {
+    if !options.shows_deviations {
         text += "              min   avg   max\n";
         for (name, _, times) in &all {
             let (least, mean, most) = (times.min_ns() as f64, times.mean_ns(), times.max_ns() as f64);
@@ -248,19 +248,19 @@ mod tests {
         for n in 1..=10u64 {
             tally.connect.record(100_000);
             tally.wait.record(n * 1_000_000);
-            tally.processing.record(n * 1_500_000);
-            tally.total.record(100_000 + n * 1_500_000);
+            tally.service_time.record(n * 1_500_000);
+            tally.response_time.record(100_000 + n * 1_500_000);
         }
         tally.statuses.insert(200, 10);
         let asked = AbOptions { requests: 10, concurrency: 2, ..AbOptions::default() };
         let first = FirstResponse { server: "s/1".into(), content_bytes: 6 };
         let load = AbReport {
-            asked: &asked,
+            options: &asked,
             host: "127.0.0.1",
             port: 8080,
             path: "/",
             tally: &tally,
-            first: &first,
+            first_response: &first,
             tls_parameters: None,
             seconds: 0.5,
             request_bytes: 100,
@@ -306,10 +306,10 @@ Percentage of the requests served within a certain time (ms)
         );
         let mut other = tally.clone();
         other.statuses.insert(404, 3);
-        other.different_lengths = 3;
+        other.different_length_count = 3;
         other.failure_counts.push((RequestFailure::Reset, 2));
         let posted = AbOptions { body: Some("f".into()), keep_alive: true, shows_deviations: false, ..asked.clone() };
-        let text = render(&AbReport { asked: &posted, tally: &other, ..load });
+        let text = render(&AbReport { options: &posted, tally: &other, ..load });
         for line in [
             "Complete requests:      12\nFailed requests:        5\n   (Connect: 0, Receive: 2, Length: 3, Exceptions: 0)\n",
             "Non-2xx responses:      3\nKeep-Alive requests:    0\n",

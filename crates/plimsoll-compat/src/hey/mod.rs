@@ -3,13 +3,14 @@
 //!
 //! Not here: executing the load, and counting responses (`response_log`).
 
+mod options;
 mod render;
-mod words;
 
 use crate::go_request::requests_gzip;
 use crate::output;
 use crate::response_log::{RedirectPolicy, ResponseLog, ResponseLogSpec};
-use crate::run_verb::RunCommand;
+use crate::run_command::RunCommand;
+use options::{HeyOptions, parse};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{Request, traffic::TemplateFlags};
 use plimsoll_sys::files::{self, FilePurpose};
@@ -18,7 +19,6 @@ use plimsoll_wire::redirect::is_redirect;
 use render::{format_csv, format_summary};
 use std::io::IsTerminal;
 use std::sync::Arc;
-use words::{HeyOptions, parse};
 
 /// The maximum number of requests in one redirect chain, as in Go.
 const REDIRECT_CHAIN_REQUESTS_MAX: u64 = 10;
@@ -51,50 +51,50 @@ pub fn run_hey_command(words: &[String], run: &dyn RunCommand) -> Result<u8, Fai
     Ok(exit::SUCCESS)
 }
 
-fn run_load(asked: &HeyOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
-    let url = Url::read(&asked.url)?;
-    let body = match &asked.body_file {
-        None => asked.body.clone().into_bytes(),
+fn run_load(options: &HeyOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
+    let url = Url::read(&options.url)?;
+    let body = match &options.body_file {
+        None => options.body.clone().into_bytes(),
         Some(path) => files::read(path.as_ref(), FilePurpose::Body)
             .map_err(|why| Failure::usage(format!("-D: the file '{path}' {why}")))?,
     };
-    let (mut question, terms) = run.parse(&asked.run_arguments())?;
-    let first = asked.first_hop(&host_header_value(&url.origin), &url.path);
+    let (mut question, terms) = run.parse(&options.run_arguments())?;
+    let first = options.first_hop(&host_header_value(&url.origin), &url.path);
     // Over HTTP/2, no request bytes are encoded here, because the load sends the request of its
     // plan.
-    let request = match asked.is_http2 {
-        false => asked.encode_request(&first, &body),
+    let request = match options.is_http2 {
+        false => options.encode_request(&first, &body),
         true => Vec::new(),
     };
-    let follows = (asked.follows && !asked.is_http2).then(|| {
-        let (asked, body) = (asked.clone(), body.clone());
+    let follows = (options.follows_redirects && !options.is_http2).then(|| {
+        let (asked, body) = (options.clone(), body.clone());
         RedirectPolicy {
-            first,
+            first_hop: first,
             origin: url.origin.clone(),
             chain_requests_max: REDIRECT_CHAIN_REQUESTS_MAX,
             has_body: !body.is_empty(),
-            write: Box::new(move |hop| asked.encode_request(hop, &body)),
+            encode_hop: Box::new(move |hop| asked.encode_request(hop, &body)),
         }
     });
     let route = &mut question.plan.traffic.routes[0];
-    let mut headers = if asked.is_http2 { asked.headers.clone() } else { Vec::new() };
-    if let (true, Some(host)) = (asked.is_http2, &asked.host) {
+    let mut headers = if options.is_http2 { options.headers.clone() } else { Vec::new() };
+    if let (true, Some(host)) = (options.is_http2, &options.host) {
         headers.push(("Host".to_owned(), host.clone()));
     }
-    if asked.is_http2 && asked.compresses && requests_gzip(&asked.method, &asked.headers) {
+    if options.is_http2 && options.accepts_gzip && requests_gzip(&options.method, &options.headers) {
         headers.push(("Accept-Encoding".to_owned(), "gzip".to_owned()));
     }
     // The request is sent literally: braces in it are not placeholders of plimsoll's templates.
     (route.request, route.template_parts) =
-        (Request { method: asked.method.clone(), target: url.path.clone(), headers, body }, TemplateFlags::default());
+        (Request { method: options.method.clone(), target: url.path.clone(), headers, body }, TemplateFlags::default());
     // No connection is opened before the load, because the times that hey reports include
     // connecting. After the load, plimsoll waits for outstanding responses, at most as long as the
     // timeout of a request.
     (question.plan.load.connections_ready, question.plan.load.grace_ns) = (0, route.timeout_ns);
     let heard = ResponseLog::new(ResponseLogSpec {
         request,
-        is_head: asked.method == "HEAD",
-        keeps_rows: asked.is_csv,
+        is_head: options.method == "HEAD",
+        keeps_rows: options.is_csv,
         redirect_policy: follows,
         ..ResponseLogSpec::default()
     });
@@ -102,9 +102,9 @@ fn run_load(asked: &HeyOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
     let tally = heard.merged_tally();
     let (from_ns, to_ns) = measured.run().window_ns;
     let print_results = measured.results()?;
-    if asked.json {
+    if options.json {
         print_results(true, true);
-    } else if asked.is_csv {
+    } else if options.is_csv {
         let began_us = tally.rows.iter().map(|row| row.intended_us).min().unwrap_or(0);
         output::print(&format_csv(&tally.rows, began_us));
         if tally.omitted_rows > 0 {
@@ -118,7 +118,7 @@ fn run_load(asked: &HeyOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
         let host = format!("{}:{}", url.origin.host, url.origin.port);
         // Control characters in the summary are printed unchanged, because hey's format contains
         // tabs.
-        output::print_unescaped(&format_summary(asked, &host, &tally, to_ns - from_ns));
+        output::print_unescaped(&format_summary(options, &host, &tally, to_ns - from_ns));
         if std::io::stdout().is_terminal() {
             // On a terminal, plimsoll's own results are printed below hey's output, because hey's
             // format has no fields for these results.
@@ -127,11 +127,11 @@ fn run_load(asked: &HeyOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
     }
     // The number of redirects that were not followed: over HTTP/2 all redirects, over HTTP/1.1 only
     // redirects to another server.
-    let redirects: u64 = match asked.is_http2 && asked.follows {
+    let redirects: u64 = match options.is_http2 && options.follows_redirects {
         true => tally.statuses.iter().filter(|(status, _)| is_redirect(**status)).map(|(_, count)| count).sum(),
         false => tally.redirects_to_other_servers,
     };
-    let warning = match asked.is_http2 {
+    let warning = match options.is_http2 {
         true => {
             format!("warning: {redirects} responses were redirects, and plimsoll does not follow redirects over HTTP/2")
         }

@@ -1,7 +1,7 @@
 //! Formats a load exactly as hey prints it: as a summary, or as a CSV line for each response.
 //! Not here: measuring the figures.
 
-use super::words::HeyOptions;
+use super::options::HeyOptions;
 use crate::response_log::{ResponseRow, ResponseTally};
 use plimsoll_model::control_characters::escape_keeping_lines;
 use plimsoll_model::{Histogram, RequestFailure};
@@ -18,9 +18,9 @@ fn format_seconds(ns: f64) -> String {
 
 /// Formats hey's summary. `total_ns` is the time from the first request to the last response in ns;
 /// `host` includes the port.
-pub fn format_summary(asked: &HeyOptions, host: &str, tally: &ResponseTally, total_ns: u64) -> String {
-    let total = &tally.total;
-    let rps = if total_ns == 0 { 0.0 } else { tally.ended_count() as f64 * 1e9 / total_ns as f64 };
+pub fn format_summary(options: &HeyOptions, host: &str, tally: &ResponseTally, total_ns: u64) -> String {
+    let total = &tally.response_time;
+    let rps = if total_ns == 0 { 0.0 } else { tally.completed_count() as f64 * 1e9 / total_ns as f64 };
     let mut text = format!(
         "\nSummary:\n  Total:\t{whole_time}\n  Slowest:\t{slowest}\n  Fastest:\t{fastest}\n  \
          Average:\t{average}\n  Requests/sec:\t{rps:.4}\n  \n",
@@ -71,7 +71,7 @@ pub fn format_summary(asked: &HeyOptions, host: &str, tally: &ResponseTally, tot
     } else {
         text += "Error distribution:\n";
         for (failure, count) in &tally.failure_counts {
-            let _ = writeln!(text, "  [{count}]\t{}", escape_keeping_lines(&go_error_message(asked, host, *failure)));
+            let _ = writeln!(text, "  [{count}]\t{}", escape_keeping_lines(&go_error_message(options, host, *failure)));
         }
         if tally.redirects_beyond_limit.0 > 0 {
             let _ = writeln!(
@@ -117,8 +117,8 @@ fn format_histogram(total: &Histogram) -> String {
 }
 
 /// Returns Go's error message for a request without a response.
-fn go_error_message(asked: &HeyOptions, host: &str, failure: RequestFailure) -> String {
-    let mut method = asked.method.to_ascii_lowercase();
+fn go_error_message(options: &HeyOptions, host: &str, failure: RequestFailure) -> String {
+    let mut method = options.method.to_ascii_lowercase();
     method[..1].make_ascii_uppercase();
     let why = match failure {
         RequestFailure::Connect => format!("dial tcp {host}: connect: connection refused"),
@@ -128,7 +128,7 @@ fn go_error_message(asked: &HeyOptions, host: &str, failure: RequestFailure) -> 
         RequestFailure::Protocol => "net/http: malformed HTTP response".into(),
         _ => "read: connection reset by peer".into(),
     };
-    format!("{method} \"{}\": {why}", plimsoll_traffic::target_url::redact_query(&asked.url))
+    format!("{method} \"{}\": {why}", plimsoll_traffic::target_url::redact_query(&options.url))
 }
 
 /// Formats a CSV line for each response. `began_us` is the start of the load in us on the load's
@@ -155,7 +155,7 @@ pub fn format_csv(rows: &[ResponseRow], began_us: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::words::parse;
+    use super::super::options::parse;
     use super::*;
 
     fn parse_options(line: &str) -> HeyOptions {
@@ -167,7 +167,7 @@ mod tests {
     fn a_load_prints_the_exact_report_lines() {
         let mut tally = ResponseTally { content_bytes: 600, ..ResponseTally::default() };
         for n in 1..=100u64 {
-            tally.total.record(n * 1_000_000);
+            tally.response_time.record(n * 1_000_000);
             tally.connect.record(100_000);
             tally.wait.record(n * 800_000);
             tally.read.record(100_000);

@@ -6,12 +6,12 @@
 //! Not here: vegeta's flags (`words`), and the formats of targets and results
 //! (`plimsoll_logs::vegeta`).
 
+use super::options::AttackOptions;
 use super::output_target::{open_output, refuse_bytes_on_terminal, write_failure};
-use super::words::AttackOptions;
 use crate::go_redirect::{RedirectHop, RedirectStep};
 use crate::go_request::{GoRequest, canonical_header_name};
 use crate::output;
-use crate::run_verb::RunCommand;
+use crate::run_command::RunCommand;
 use plimsoll_logs::vegeta::{TargetBody, TargetReader, VegetaResult, VegetaTarget, VegetaWriter};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{EarlyStopReason, LoadShape, Origin, ParseBudget, RequestFailure};
@@ -45,7 +45,7 @@ const TIMEOUT_ERROR_TEXT: &str = "no response within the timeout";
 #[derive(Debug)]
 struct ReadyTarget {
     target: VegetaTarget,
-    first: RedirectHop,
+    first_hop: RedirectHop,
     origin: Origin,
     body: Vec<u8>,
 }
@@ -64,8 +64,8 @@ impl ReadyTarget {
             path: &hop.path,
             host: &hop.host,
             headers: &hop.headers(&headers),
-            body: if hop.is_bare { b"" } else { &self.body },
-            compresses: true,
+            body: if hop.has_dropped_body { b"" } else { &self.body },
+            accepts_gzip: true,
             keep_alive,
         }
         .encode()
@@ -79,12 +79,12 @@ struct TargetSource {
     place: String,
     /// All targets, which requests use in turn. With `lazy`, the list contains only the target that
     /// was read before the attack.
-    known: Vec<Arc<ReadyTarget>>,
+    ready_targets: Vec<Arc<ReadyTarget>>,
     /// Whether targets are read during the attack instead of before it. An attack that reads
     /// targets lazily ends when the file of targets ends.
     lazy: bool,
     host: String,
-    asked: AttackOptions,
+    options: AttackOptions,
 }
 
 /// The state of an attack that all workers share.
@@ -92,7 +92,7 @@ struct AttackState {
     targets: Mutex<TargetSource>,
     seq: AtomicU64,
     /// The Unix time in ns at which the monotonic clock was 0.
-    wall_ns: u64,
+    clock_start_unix_ns: u64,
     failure: Mutex<Option<String>>,
     sink: mpsc::SyncSender<VegetaResult>,
     redirects: AtomicU64,
@@ -105,11 +105,11 @@ fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl TargetSource {
     /// Returns the target of request number `seq`; `None` if there are no more targets.
     fn target_for_request(&mut self, seq: u64) -> Result<Option<Arc<ReadyTarget>>, String> {
-        match self.known.len() as u64 {
-            count if !self.lazy && count > 0 => Ok(Some(Arc::clone(&self.known[(seq % count) as usize]))),
+        match self.ready_targets.len() as u64 {
+            count if !self.lazy && count > 0 => Ok(Some(Arc::clone(&self.ready_targets[(seq % count) as usize]))),
             // With `lazy`, the first target was read before the attack, and later targets are read
             // from the file.
-            count if self.lazy && seq < count => Ok(Some(Arc::clone(&self.known[seq as usize]))),
+            count if self.lazy && seq < count => Ok(Some(Arc::clone(&self.ready_targets[seq as usize]))),
             _ => self.read_next_target(),
         }
     }
@@ -133,7 +133,7 @@ impl TargetSource {
         let read = |path: &str| {
             files::read(path.as_ref(), FilePurpose::Body).map_err(|why| format!("{place}: '{path}' {why}"))
         };
-        let body = match (&target.body, &self.asked.body) {
+        let body = match (&target.body, &self.options.body) {
             (TargetBody::Bytes(bytes), _) => bytes.clone(),
             (TargetBody::File(path), _) => read(path)?,
             (TargetBody::Unspecified, Some(path)) => read(path)?,
@@ -141,7 +141,7 @@ impl TargetSource {
         };
         // The header fields that the user set for all targets come before the header fields of this
         // target.
-        target.headers.splice(..0, self.asked.headers.iter().cloned());
+        target.headers.splice(..0, self.options.headers.iter().cloned());
         target.headers.extend(url.authorization.map(|value| ("Authorization".to_owned(), value)));
         let given = target.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
         let written = target.url.split("://").nth(1).unwrap_or_default().split(['/', '?', '#']).next();
@@ -152,32 +152,32 @@ impl TargetSource {
         let written = if written.is_ascii() { written } else { in_ascii.as_str() };
         let host = given.map_or(written, |(_, value)| value.as_str()).to_owned();
         let first = RedirectHop::first_hop(&target.method, &target.url, &url.path, &host);
-        Ok(Some(Arc::new(ReadyTarget { target, first, origin: url.origin, body })))
+        Ok(Some(Arc::new(ReadyTarget { target, first_hop: first, origin: url.origin, body })))
     }
 }
 
 /// Writes the requests of one worker, and sends a result for each request to the thread that writes
 /// the output.
-struct Attacker {
+struct AttackAuthor {
     shared: Arc<AttackState>,
     /// The requests in flight, by the number of the request.
-    open: HashMap<u64, OpenTarget>,
+    in_flight: HashMap<u64, AttackRequestInFlight>,
 }
 
 /// A request in flight. If the request was redirected, `hop` is the current request of its redirect
 /// chain.
-struct OpenTarget {
-    ready: Arc<ReadyTarget>,
+struct AttackRequestInFlight {
+    target: Arc<ReadyTarget>,
     hop: Option<RedirectHop>,
 }
 
-impl std::fmt::Debug for Attacker {
+impl std::fmt::Debug for AttackAuthor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Attacker").field("open", &self.open.len()).finish_non_exhaustive()
+        f.debug_struct("Attacker").field("open", &self.in_flight.len()).finish_non_exhaustive()
     }
 }
 
-impl Attacker {
+impl AttackAuthor {
     fn record_failure(&self, why: String) -> AuthorStopReason {
         lock_ignoring_poison(&self.shared.failure).get_or_insert(why);
         AuthorStopReason::Failed
@@ -185,25 +185,27 @@ impl Attacker {
 
     fn send_result(&self, mut result: VegetaResult, times: ResponseTimes, mark: u64) -> Result<(), AuthorStopReason> {
         result.seq = mark;
-        result.sent_ns = self.shared.wall_ns + times.intended_ns;
+        result.sent_ns = self.shared.clock_start_unix_ns + times.intended_ns;
         result.latency_ns = times.done_ns.saturating_sub(times.intended_ns);
-        result.attack.clone_from(&lock_ignoring_poison(&self.shared.targets).asked.name);
-        self.shared.sink.send(result).map_err(|_| AuthorStopReason::Asked)
+        result.attack.clone_from(&lock_ignoring_poison(&self.shared.targets).options.name);
+        self.shared.sink.send(result).map_err(|_| AuthorStopReason::Requested)
     }
 
     /// Returns the maximum number of redirects, and the next step after a response; `None` if
     /// redirects are not followed.
     fn next_redirect_step(&self, answer: &AuthorResponse) -> Option<(u64, RedirectStep)> {
-        let redirects_max = lock_ignoring_poison(&self.shared.targets).asked.redirects_max?;
-        let OpenTarget { ready, hop } = self.open.get(&answer.mark)?;
-        let here = hop.as_ref().unwrap_or(&ready.first);
+        let redirects_max = lock_ignoring_poison(&self.shared.targets).options.redirects_max?;
+        let AttackRequestInFlight { target: ready, hop } = self.in_flight.get(&answer.mark)?;
+        let here = hop.as_ref().unwrap_or(&ready.first_hop);
         Some((redirects_max, here.next_step(answer, &ready.origin, (!ready.body.is_empty(), true))))
     }
 
     /// Removes a request from the list of requests in flight. Returns a result with only the
     /// request's method, URL and body size; the caller adds the outcome.
     fn remove_open_request(&mut self, mark: u64) -> VegetaResult {
-        let Some(OpenTarget { ready, .. }) = self.open.remove(&mark) else { return VegetaResult::default() };
+        let Some(AttackRequestInFlight { target: ready, .. }) = self.in_flight.remove(&mark) else {
+            return VegetaResult::default();
+        };
         VegetaResult {
             method: ready.target.method.clone(),
             url: ready.target.url.clone(),
@@ -213,7 +215,7 @@ impl Attacker {
     }
 }
 
-impl Author for Attacker {
+impl Author for AttackAuthor {
     fn writes_every_batch(&self) -> bool {
         true
     }
@@ -234,13 +236,13 @@ impl Author for Attacker {
         let mut targets = lock_ignoring_poison(&self.shared.targets);
         let seq = self.shared.seq.fetch_add(1, Ordering::Relaxed);
         let found = targets.target_for_request(seq);
-        let (name, keep_alive) = (targets.asked.name.clone(), targets.asked.keep_alive);
+        let (name, keep_alive) = (targets.options.name.clone(), targets.options.keep_alive);
         drop(targets);
-        let ready = found.map_err(|why| self.record_failure(why))?.ok_or(AuthorStopReason::Asked)?;
-        batch.bytes = ready.encode_request(&ready.first, seq, &name, keep_alive);
+        let ready = found.map_err(|why| self.record_failure(why))?.ok_or(AuthorStopReason::Requested)?;
+        batch.bytes = ready.encode_request(&ready.first_hop, seq, &name, keep_alive);
         batch.heads_only.push(ready.target.method == "HEAD");
         batch.mark = seq;
-        self.open.insert(seq, OpenTarget { ready, hop: None });
+        self.in_flight.insert(seq, AttackRequestInFlight { target: ready, hop: None });
         Ok(())
     }
 
@@ -250,9 +252,11 @@ impl Author for Attacker {
 
     fn follow_redirect(&mut self, answer: &AuthorResponse, batch: &mut Batch) -> bool {
         let Some((redirects_max, RedirectStep::Follow(next))) = self.next_redirect_step(answer) else { return false };
-        let Some(open) = self.open.get_mut(&answer.mark).filter(|_| next.count <= redirects_max) else { return false };
+        let Some(open) = self.in_flight.get_mut(&answer.mark).filter(|_| next.redirect_count <= redirects_max) else {
+            return false;
+        };
         let targets = lock_ignoring_poison(&self.shared.targets);
-        batch.bytes = open.ready.encode_request(&next, answer.mark, &targets.asked.name, targets.asked.keep_alive);
+        batch.bytes = open.target.encode_request(&next, answer.mark, &targets.options.name, targets.options.keep_alive);
         batch.heads_only.push(next.method == "HEAD");
         batch.mark = answer.mark;
         open.hop = Some(*next);
@@ -262,15 +266,15 @@ impl Author for Attacker {
     fn receive_response(&mut self, answer: &AuthorResponse) -> Result<(), AuthorStopReason> {
         let unfinished = match self.next_redirect_step(answer) {
             Some((redirects_max, RedirectStep::Follow(next))) => {
-                let open = self.open.get(&answer.mark).filter(|_| next.count > redirects_max);
-                let here = open.map(|open| open.hop.as_ref().unwrap_or(&open.ready.first));
+                let open = self.in_flight.get(&answer.mark).filter(|_| next.redirect_count > redirects_max);
+                let here = open.map(|open| open.hop.as_ref().unwrap_or(&open.target.first_hop));
                 Some(here.map(|here| here.redirect_limit_error(answer, redirects_max)))
             }
             Some((_, RedirectStep::OtherServer)) => {
                 self.shared.redirects.fetch_add(1, Ordering::Relaxed);
                 None
             }
-            Some((_, RedirectStep::Ends)) | None => None,
+            Some((_, RedirectStep::End)) | None => None,
         };
         let begun = self.remove_open_request(answer.mark);
         if let Some(refusal) = unfinished {
@@ -293,7 +297,7 @@ impl Author for Attacker {
         let line =
             String::from_utf8_lossy(line).trim().split_once(' ').map_or_else(String::new, |(_, rest)| rest.to_owned());
         let error = if (200..400).contains(&answer.status) { String::new() } else { line };
-        let body_max = lock_ignoring_poison(&self.shared.targets).asked.body_max;
+        let body_max = lock_ignoring_poison(&self.shared.targets).options.body_bytes_max;
         let body = answer.content[..answer.content.len().min(body_max)].to_vec();
         let (code, bytes_in) = (answer.status, body.len() as u64);
         let result = VegetaResult { code, bytes_in, error, body, headers, ..begun };
@@ -323,7 +327,7 @@ struct AttackAuthorFactory(Arc<AttackState>);
 impl AuthorFactory for AttackAuthorFactory {
     fn create_authors(&self, _: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure> {
         let attacker = |_| WorkerAuthor {
-            author: Box::new(Attacker { shared: Arc::clone(&self.0), open: HashMap::new() }),
+            author: Box::new(AttackAuthor { shared: Arc::clone(&self.0), in_flight: HashMap::new() }),
             address: None,
             abandon_reason: Arc::default(),
         };
@@ -399,9 +403,9 @@ impl Read for ThreadReader {
 }
 
 /// Executes an attack, and writes each result when it arrives. Returns the exit code.
-pub fn run_attack(asked: AttackOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
-    refuse_bytes_on_terminal(asked.encoding, asked.output.as_deref())?;
-    let from: Box<dyn Read + Send> = match &asked.targets {
+pub fn run_attack(options: AttackOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
+    refuse_bytes_on_terminal(options.encoding, options.output.as_deref())?;
+    let from: Box<dyn Read + Send> = match &options.targets {
         None => Box::new(std::io::stdin()),
         Some(path) => {
             let opened = File::open(path);
@@ -411,28 +415,28 @@ pub fn run_attack(asked: AttackOptions, run: &dyn RunCommand) -> Result<u8, Fail
             Box::new(opened.map_err(cannot)?)
         }
     };
-    let from: Box<dyn BufRead + Send> = match asked.lazy {
+    let from: Box<dyn BufRead + Send> = match options.lazy {
         true => Box::new(BufReader::new(ThreadReader::spawn(from)?)),
         false => Box::new(BufReader::new(from)),
     };
     let mut targets = TargetSource {
-        reader: TargetReader::new(from, asked.format),
-        place: format!("-targets: '{}'", asked.targets.as_deref().unwrap_or("stdin")),
-        known: Vec::new(),
-        lazy: asked.lazy,
+        reader: TargetReader::new(from, options.format),
+        place: format!("-targets: '{}'", options.targets.as_deref().unwrap_or("stdin")),
+        ready_targets: Vec::new(),
+        lazy: options.lazy,
         host: String::new(),
-        asked: asked.clone(),
+        options: options.clone(),
     };
     let mut room = ParseBudget::new(TARGETS_MEMORY_BYTES_MAX);
     while let Some(target) = targets.read_next_target().map_err(Failure::usage)? {
         let bytes = target.body.len() + target.target.url.len() + TARGET_OVERHEAD_BYTES;
         let is_beyond = room.spend_bytes(bytes).is_err();
-        targets.known.push(target);
-        if asked.lazy {
+        targets.ready_targets.push(target);
+        if options.lazy {
             break;
         }
         if is_beyond {
-            let count = targets.known.len();
+            let count = targets.ready_targets.len();
             return Err(Failure::usage(format!(
                 "-targets: the first {count} targets take more than {limit_mib} MiB with their bodies: give fewer \
                  targets, or add -lazy",
@@ -440,24 +444,24 @@ pub fn run_attack(asked: AttackOptions, run: &dyn RunCommand) -> Result<u8, Fail
             )));
         }
     }
-    let Some(first) = targets.known.first() else {
+    let Some(first) = targets.ready_targets.first() else {
         return Err(Failure::usage("-targets: the list of targets is empty"));
     };
     plimsoll_sys::signal::catch_interrupts();
-    let line = asked.run_arguments(&first.target.url);
-    let (out, name) = open_output(asked.output.as_deref())?;
+    let line = options.run_arguments(&first.target.url);
+    let (out, name) = open_output(options.output.as_deref())?;
     let (mut question, terms) = run.parse(&line)?;
     // After the attack, the load waits for outstanding responses, at most as long as the timeout of
     // a request.
-    question.plan.load.grace_ns = asked.timeout_ns;
+    question.plan.load.grace_ns = options.timeout_ns;
     let (sink, results) = mpsc::sync_channel::<VegetaResult>(QUEUED_RESULTS_MAX);
-    let writer = VegetaWriter::new(asked.encoding);
+    let writer = VegetaWriter::new(options.encoding);
     let writing = std::thread::spawn(move || write_results(out, &name, writer, &results));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
     let shared = Arc::new(AttackState {
         targets: Mutex::new(targets),
         seq: AtomicU64::new(0),
-        wall_ns: now.saturating_sub(plimsoll_sys::clock::monotonic_ns()),
+        clock_start_unix_ns: now.saturating_sub(plimsoll_sys::clock::monotonic_ns()),
         failure: Mutex::default(),
         sink,
         redirects: AtomicU64::new(0),

@@ -6,12 +6,13 @@
 //! layout (`render`).
 
 mod attack;
+mod options;
 mod output_target;
 mod render;
-mod words;
 
 use crate::output;
-use crate::run_verb::RunCommand;
+use crate::run_command::RunCommand;
+use options::{EncodeOptions, PlotOptions, ReportOptions, VegetaCommand, VegetaReportFormat, parse};
 use output_target::{open_output, refuse_bytes_on_terminal, write_failure};
 use plimsoll_logs::vegeta::{VegetaFigures, VegetaReader, VegetaResult, VegetaTimeSeries, VegetaWriter};
 use plimsoll_model::failure::{Failure, exit};
@@ -19,7 +20,6 @@ use plimsoll_sys::output_file;
 use plimsoll_sys::system_text;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, IsTerminal, Write};
-use words::{EncodeOptions, PlotOptions, ReportOptions, VegetaCommand, VegetaReportFormat, parse};
 
 const USAGE: &str = "Usage: plimsoll vegeta <command> [flags] [FILE...]
 
@@ -63,19 +63,19 @@ pub fn run_vegeta_command(words: &[String], run: &dyn RunCommand) -> Result<u8, 
     Ok(exit::SUCCESS)
 }
 
-fn write_report(asked: &ReportOptions) -> Result<(), Failure> {
-    let mut figures = VegetaFigures::new(&asked.buckets_ns);
-    for_each_result(&asked.files, &mut |result| {
+fn write_report(options: &ReportOptions) -> Result<(), Failure> {
+    let mut figures = VegetaFigures::new(&options.buckets_ns);
+    for_each_result(&options.files, &mut |result| {
         figures.add(&result);
         Ok(())
     })?;
-    let text = match asked.shape {
+    let text = match options.format {
         VegetaReportFormat::Text => render::format_text_report(&mut figures),
         VegetaReportFormat::Json => render::format_json_report(&mut figures),
         VegetaReportFormat::Histogram => render::format_histogram_report(&figures),
         VegetaReportFormat::Plot => render::format_hdr_plot(&mut figures),
     };
-    match &asked.output {
+    match &options.output {
         None => output::print(&text),
         Some(path) => {
             output_file::write(path.as_ref(), text.as_bytes()).map_err(|error| write_failure(path, &error))?
@@ -84,14 +84,14 @@ fn write_report(asked: &ReportOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write_plot(asked: &PlotOptions, run: &dyn RunCommand) -> Result<(), Failure> {
+fn write_plot(options: &PlotOptions, run: &dyn RunCommand) -> Result<(), Failure> {
     let mut course = VegetaTimeSeries::default();
-    for_each_result(&asked.files, &mut |result| {
+    for_each_result(&options.files, &mut |result| {
         course.add(&result);
         Ok(())
     })?;
-    let page = run.vegeta_page(&course, &asked.title, asked.points_max);
-    match &asked.output {
+    let page = run.vegeta_page(&course, &options.title, options.points_max);
+    match &options.output {
         // The page is printed without escaping control characters, because plimsoll generated the
         // page without control characters.
         None => output::print_unescaped(&page),
@@ -102,12 +102,12 @@ fn write_plot(asked: &PlotOptions, run: &dyn RunCommand) -> Result<(), Failure> 
     Ok(())
 }
 
-fn convert_results(asked: &EncodeOptions) -> Result<(), Failure> {
-    refuse_bytes_on_terminal(asked.encoding, asked.output.as_deref())?;
-    let (out, place) = open_output(asked.output.as_deref())?;
+fn convert_results(options: &EncodeOptions) -> Result<(), Failure> {
+    refuse_bytes_on_terminal(options.encoding, options.output.as_deref())?;
+    let (out, place) = open_output(options.output.as_deref())?;
     let mut out = BufWriter::new(out);
-    let (mut writer, mut line) = (VegetaWriter::new(asked.encoding), Vec::new());
-    for_each_result(&asked.files, &mut |result| {
+    let (mut writer, mut line) = (VegetaWriter::new(options.encoding), Vec::new());
+    for_each_result(&options.files, &mut |result| {
         line.clear();
         writer.write(&result, &mut line);
         out.write_all(&line).map_err(|error| write_failure(&place, &error))

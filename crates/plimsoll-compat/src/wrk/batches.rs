@@ -46,14 +46,14 @@ impl BatchTimingFactory {
 
     /// Returns the figures of a load in which the latencies of whole batches replace the latencies
     /// of single messages.
-    pub fn with_batch_latencies(&self, told: RunFigures) -> RunFigures {
+    pub fn with_batch_latencies(&self, figures: RunFigures) -> RunFigures {
         let mut sum = BatchTimes::default();
         for times in self.times.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             let times = times.lock().unwrap_or_else(PoisonError::into_inner);
             sum.service.merge(&times.service);
             sum.response.merge(&times.response);
         }
-        told.with_times(&sum.service, &sum.response)
+        figures.with_times(&sum.service, &sum.response)
     }
 }
 

@@ -5,13 +5,14 @@
 //! Not here: the script API (`plimsoll_script`), and executing the load.
 
 mod batches;
+mod options;
 mod render;
 mod units;
-mod words;
 
 use crate::output;
-use crate::run_verb::RunCommand;
+use crate::run_command::RunCommand;
 use batches::BatchTimingFactory;
+use options::{WrkOptions, WrkRefusal, parse};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_script::Dialect;
 use plimsoll_script::run_figures::RunFigures;
@@ -19,7 +20,6 @@ use plimsoll_wire::AuthorFactory;
 use render::{LatencyDistribution, WrkReport, opening_lines, render};
 use std::io::IsTerminal;
 use std::sync::Arc;
-use words::{WrkOptions, WrkRefusal, parse};
 
 /// Runs the command line of wrk or wrk2, which is given without the program's name. Returns the
 /// exit code.
@@ -53,7 +53,7 @@ pub fn run_wrk_command(words: &[String], dialect: Dialect, run: &dyn RunCommand)
         scripted.set_announcement(opening_lines(asked.duration_ns, &url, asked.threads, asked.connections));
     }
     let author = scripted.as_ref().map(|script| script.author_factory());
-    let batches = author.clone().filter(|_| asked.batch_latency).map(BatchTimingFactory::new);
+    let batches = author.clone().filter(|_| asked.measures_batch_latency).map(BatchTimingFactory::new);
     let authoring = match &batches {
         Some(batches) => Some(batches.clone().into_factory()),
         None => author.map(|author| -> Arc<dyn AuthorFactory> { author }),
@@ -87,50 +87,50 @@ pub fn run_wrk_command(words: &[String], dialect: Dialect, run: &dyn RunCommand)
 }
 
 /// Returns the equivalent arguments of `plimsoll run`.
-fn run_arguments(asked: &WrkOptions) -> Vec<String> {
+fn run_arguments(options: &WrkOptions) -> Vec<String> {
     let ms = |ns: u64| format!("{}ms", ns / 1_000_000);
     let mut line = Vec::new();
     let mut add = |flag: &str, value: &str| line.push(format!("{flag}={value}"));
-    add("--lua", asked.script.as_deref().unwrap_or_default());
-    add("--duration", &ms(asked.duration_ns));
-    add("--timeout", &ms(asked.timeout_ns));
-    add("--threads", &asked.threads.to_string());
-    match asked.rate {
+    add("--lua", options.script.as_deref().unwrap_or_default());
+    add("--duration", &ms(options.duration_ns));
+    add("--timeout", &ms(options.timeout_ns));
+    add("--threads", &options.threads.to_string());
+    match options.rate_rps {
         Some(rate) => {
             add("--rate", &rate.to_string());
-            add("--max-connections", &asked.connections.to_string());
+            add("--max-connections", &options.connections.to_string());
         }
-        None => add("--concurrency", &asked.connections.to_string()),
+        None => add("--concurrency", &options.connections.to_string()),
     }
-    asked.headers.iter().for_each(|(name, value)| add("--header", &format!("{name}: {value}")));
-    asked.output.iter().for_each(|path| add("--output", path));
+    options.headers.iter().for_each(|(name, value)| add("--header", &format!("{name}: {value}")));
+    options.output.iter().for_each(|path| add("--output", path));
     line.push("--quiet".to_owned());
     // Certificates are not verified, because wrk does not verify them.
-    if asked.url().starts_with("https://") {
+    if options.url().starts_with("https://") {
         line.push("--insecure".to_owned());
     }
-    if asked.json {
+    if options.json {
         line.push("--json".to_owned());
     }
-    if asked.allow_public {
+    if options.allow_public {
         line.push("--allow-public".to_owned());
     }
-    line.extend([asked.url().to_owned(), "--".to_owned()]);
-    line.extend(asked.words[1..].iter().cloned());
+    line.extend([options.url().to_owned(), "--".to_owned()]);
+    line.extend(options.url_and_arguments[1..].iter().cloned());
     line
 }
 
 /// Formats the text that wrk prints after a load.
-fn format_report(asked: &WrkOptions, told: &RunFigures) -> String {
-    let distribution = match (asked.latency, asked.dialect) {
+fn format_report(options: &WrkOptions, figures: &RunFigures) -> String {
+    let distribution = match (options.shows_latency, options.dialect) {
         (false, _) => LatencyDistribution::Hidden,
         (true, Dialect::Wrk) => LatencyDistribution::Short,
         (true, Dialect::Wrk2) => {
-            LatencyDistribution::Full { uncorrected_us: asked.u_latency.then_some(&told.service_us) }
+            LatencyDistribution::Full { uncorrected_us: options.shows_service_latency.then_some(&figures.service_us) }
         }
     };
-    let latency_us = told.latency_us();
-    render(&WrkReport { summary: &told.summary, latency_us, requests: &told.requests, distribution })
+    let latency_us = figures.latency_us();
+    render(&WrkReport { summary: &figures.summary, latency_us, thread_rps: &figures.requests, distribution })
 }
 
 fn usage_text(dialect: Dialect) -> &'static str {

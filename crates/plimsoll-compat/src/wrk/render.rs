@@ -15,7 +15,7 @@ pub struct WrkReport<'a> {
     /// the intended start.
     pub latency_us: &'a ScriptFigures,
     /// The request rate of each thread in requests per second, sampled every tenth of a second.
-    pub requests: &'a ScriptFigures,
+    pub thread_rps: &'a ScriptFigures,
     pub distribution: LatencyDistribution<'a>,
 }
 
@@ -49,19 +49,19 @@ fn align_right(text: &str, width: usize) -> String {
     format!("{text:>width$}{:pad$}", "", width = width - pad)
 }
 
-fn stats_line(name: &str, figures: &ScriptFigures, written: fn(f64) -> String) -> String {
+fn stats_line(name: &str, figures: &ScriptFigures, format_value: fn(f64) -> String) -> String {
     format!(
         "    {name:<10}{}{}{}{:>8.2}%\n",
-        align_right(&written(figures.mean()), 8),
-        align_right(&written(figures.stdev()), 10),
-        align_right(&written(figures.max() as f64), 9),
+        align_right(&format_value(figures.mean()), 8),
+        align_right(&format_value(figures.stdev()), 10),
+        align_right(&format_value(figures.max() as f64), 9),
         figures.within_stdev_percent(1.0),
     )
 }
 
 /// Formats everything that wrk prints after the load.
 pub fn render(run: &WrkReport) -> String {
-    let WrkReport { summary, latency_us, requests, distribution } = run;
+    let WrkReport { summary, latency_us, thread_rps: requests, distribution } = run;
     let mut text = format!("  Thread Stats{:>6}{:>11}{:>8}{:>12}\n", "Avg", "Stdev", "Max", "+/- Stdev");
     text += &stats_line("Latency", latency_us, format_time_us);
     text += &stats_line("Req/Sec", requests, format_metric_units);
@@ -176,7 +176,7 @@ mod tests {
     fn render_report(summary: &ScriptSummary, distribution: LatencyDistribution) -> String {
         let latency_us = ScriptFigures::new([(600, 68), (700, 20), (12_020, 12)]);
         let requests = ScriptFigures::new([(56_200, 3), (57_000, 1)]);
-        render(&WrkReport { summary, latency_us: &latency_us, requests: &requests, distribution })
+        render(&WrkReport { summary, latency_us: &latency_us, thread_rps: &requests, distribution })
     }
 
     #[test]
@@ -215,7 +215,7 @@ Transfer/sec:    606.22MB
             LatencyDistribution::Short,
             LatencyDistribution::Full { uncorrected_us: None },
         ] {
-            let text = render(&WrkReport { summary: &summary, latency_us: &none, requests: &none, distribution });
+            let text = render(&WrkReport { summary: &summary, latency_us: &none, thread_rps: &none, distribution });
             assert!(text.contains("Latency     0.00us    0.00us   0.00us    0.00%\n"), "{text}");
             assert!(text.contains("Requests/sec:      0.00\n"), "{text}");
         }

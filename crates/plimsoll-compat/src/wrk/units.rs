@@ -66,7 +66,7 @@ pub fn parse_metric_count(text: &str) -> Option<u64> {
 
 /// Parses a time as ns: digits, followed by `ms`, `s`, `m` or `h`. Without a unit, the time is in
 /// seconds. plimsoll accepts the unit `ms` in addition to wrk's units.
-pub fn read_time_ns(text: &str) -> Option<u64> {
+pub fn parse_time_ns(text: &str) -> Option<u64> {
     let (number, unit) = split_leading_number(text)?;
     number.checked_mul(match unit.to_ascii_lowercase().as_str() {
         "ms" => 1_000_000,
@@ -123,7 +123,7 @@ mod tests {
             ("99999999999999999999", None, None),
             ("99999999999P", None, None),
         ] {
-            assert_eq!((parse_metric_count(text), read_time_ns(text)), (metric, time_ns), "{text:?}");
+            assert_eq!((parse_metric_count(text), parse_time_ns(text)), (metric, time_ns), "{text:?}");
         }
     }
 }

@@ -77,12 +77,12 @@ pub struct SimCounts {
     /// The number of sends on a broken connection.
     pub broken: u64,
     /// The number of HTTP/2 streams that the server refused, or ignored after its GOAWAY frame.
-    pub untaken: u64,
+    pub unprocessed_streams: u64,
     /// The number of streams that the client opened although it knew that the server's limit was
     /// reached.
     pub streams_over: u64,
     /// The numbers of the connections, in the order of their first requests.
-    pub first_asked: Vec<usize>,
+    pub connections_by_first_request: Vec<usize>,
 }
 
 impl SimCounts {
@@ -99,9 +99,9 @@ impl SimCounts {
         self.bytes_read += other.bytes_read;
         self.blocked += other.blocked;
         self.broken += other.broken;
-        self.untaken += other.untaken;
+        self.unprocessed_streams += other.unprocessed_streams;
         self.streams_over += other.streams_over;
-        self.first_asked.extend(&other.first_asked);
+        self.connections_by_first_request.extend(&other.connections_by_first_request);
     }
 }
 
@@ -204,7 +204,7 @@ struct SimConnection {
     serving: bool,
     taking: bool,
     /// Whether the server has stopped reading.
-    deaf: bool,
+    has_stopped_reading: bool,
     /// A counter of the server's receives and sends, which shows whether the connection was idle
     /// since a given event.
     activity: u64,
@@ -238,7 +238,7 @@ pub struct SimWorld {
     events: u64,
     stuck: u32,
     /// The number of reads and sends since the last wait; see [`CALLS_BETWEEN_WAITS_MAX`].
-    unseen: u32,
+    calls_since_wait: u32,
     pub account: SimCounts,
 }
 
@@ -263,7 +263,7 @@ impl SimWorld {
             links_idle: 0,
             events: 0,
             stuck: 0,
-            unseen: 0,
+            calls_since_wait: 0,
             account: SimCounts::default(),
         }
     }
@@ -454,7 +454,7 @@ impl SimWorld {
             fault: None,
             serving: false,
             taking: false,
-            deaf: false,
+            has_stopped_reading: false,
             activity: 0,
             last_ns: 0,
             streams: self.server.h2.map(|how| Box::new(SimH2Connection::new(how))),
@@ -533,7 +533,7 @@ impl SimWorld {
         }
         self.account.bytes_sent += count as u64;
         if it.activity == 0 && it.in_pipe == 0 {
-            self.account.first_asked.push(link);
+            self.account.connections_by_first_request.push(link);
         }
         it.in_pipe += count;
         self.set_idle(link, false);
@@ -594,9 +594,9 @@ impl SimWorld {
     /// Counts a read or send of the worker. Fails the test if the worker makes too many reads and
     /// sends between two waits.
     fn count_unwaited_call(&mut self) {
-        self.unseen += 1;
+        self.calls_since_wait += 1;
         assert!(
-            self.unseen < CALLS_BETWEEN_WAITS_MAX,
+            self.calls_since_wait < CALLS_BETWEEN_WAITS_MAX,
             "the worker has looked at nothing else until {} ns",
             self.now_ns
         );
@@ -610,7 +610,7 @@ impl SimWorld {
 
     fn wait(&mut self, wait: WaitMode, ready: &mut Vec<ReadyEvent>) {
         let (began_ns, had) = (self.now_ns, ready.len());
-        self.unseen = 0;
+        self.calls_since_wait = 0;
         self.spend_cpu_time(self.machine.wait_ns);
         match wait {
             WaitMode::Poll => {}

@@ -28,13 +28,13 @@ const EMPTY_GRPC_MESSAGE: &[u8] = &[0; 5];
 #[derive(Debug)]
 pub enum ServerReaction {
     /// The server sends these bytes immediately.
-    Says(Vec<u8>),
+    SendBytes(Vec<u8>),
     /// The request on the stream with this number is complete and accepted.
-    Asks(u32),
+    AcceptRequest(u32),
     /// The server does not process a stream. The bytes are the refusal that the server sends; empty
     /// if the server ignores the stream after its GOAWAY frame. The flag is true if the client
     /// exceeded a limit of streams that the client knew.
-    Untaken(Vec<u8>, bool),
+    RejectStream(Vec<u8>, bool),
     /// The client sent invalid bytes.
     Wrong,
 }
@@ -115,13 +115,15 @@ impl SimH2Connection {
             let payload = self.take(9 + length).split_off(9);
             match kind {
                 SETTINGS if flags & ACK != 0 => self.acknowledged = true,
-                SETTINGS => return Some(ServerReaction::Says(encode_frame(SETTINGS, ACK, 0, &[]))),
-                PING if flags & ACK == 0 => return Some(ServerReaction::Says(encode_frame(PING, ACK, 0, &payload))),
+                SETTINGS => return Some(ServerReaction::SendBytes(encode_frame(SETTINGS, ACK, 0, &[]))),
+                PING if flags & ACK == 0 => {
+                    return Some(ServerReaction::SendBytes(encode_frame(PING, ACK, 0, &payload)));
+                }
                 HEADERS => return Some(self.open_stream(stream, flags & END_STREAM != 0, payload)),
                 // Data of a refused request may still arrive, so only data of an active stream
                 // completes a request.
                 DATA if self.active.contains(&stream) && flags & END_STREAM != 0 => {
-                    return Some(ServerReaction::Asks(stream));
+                    return Some(ServerReaction::AcceptRequest(stream));
                 }
                 RST_STREAM => self.active.retain(|active| *active != stream),
                 _ => {}
@@ -144,20 +146,20 @@ impl SimH2Connection {
             return ServerReaction::Wrong;
         }
         if self.leaves {
-            return ServerReaction::Untaken(Vec::new(), false);
+            return ServerReaction::RejectStream(Vec::new(), false);
         }
         let is_over = self.active.len() >= self.how.streams_max as usize;
         let is_refused = self.how.refuses_every.is_some_and(|every| self.opened.is_multiple_of(every));
         self.last_stream = stream;
         if is_over || is_refused {
-            return ServerReaction::Untaken(
+            return ServerReaction::RejectStream(
                 encode_frame(RST_STREAM, 0, stream, &[0, 0, 0, REFUSED_STREAM]),
                 is_over && self.acknowledged,
             );
         }
         self.active.push(stream);
         // A request with content is complete only when its content has arrived.
-        if is_whole { ServerReaction::Asks(stream) } else { ServerReaction::Says(Vec::new()) }
+        if is_whole { ServerReaction::AcceptRequest(stream) } else { ServerReaction::SendBytes(Vec::new()) }
     }
 
     /// Returns the next bytes of a response with `left` remaining messages, and whether the

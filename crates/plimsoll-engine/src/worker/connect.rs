@@ -14,7 +14,7 @@ impl<N: Net> Worker<N> {
     /// name are tried in turn, as clients do (RFC 6724, section 2). If the connects to all
     /// addresses fail, returns the error number (errno) of the last connect.
     pub(super) fn open(&mut self, slot: u32) -> Result<(), u16> {
-        self.connections[slot as usize].tried = 0;
+        self.connections[slot as usize].addresses_tried = 0;
         self.open_at_next_address(slot)
     }
 
@@ -22,14 +22,14 @@ impl<N: Net> Worker<N> {
     fn open_at_next_address(&mut self, slot: u32) -> Result<(), u16> {
         loop {
             let connection = &mut self.connections[slot as usize];
-            let (peer, address) = match connection.tried {
+            let (peer, address) = match connection.addresses_tried {
                 0 => self.job.addresses.next(),
                 _ => self.job.addresses.peer_after(connection.address),
             };
             connection.generation = connection.generation.wrapping_add(1);
             connection.deferred = Readiness::NONE;
             connection.began_ns = self.now_ns;
-            connection.tried += 1;
+            connection.addresses_tried += 1;
             connection.address = address;
             match self.net.connect(peer, token(slot, connection.generation)) {
                 Ok((socket, stands)) => {
@@ -55,7 +55,7 @@ impl<N: Net> Worker<N> {
     /// the target.
     fn has_another_address(&self, slot: u32, error: u16) -> bool {
         tcp::is_address_specific(error)
-            && u64::from(self.connections[slot as usize].tried) < self.job.addresses.active_count()
+            && u64::from(self.connections[slot as usize].addresses_tried) < self.job.addresses.active_count()
     }
 
     /// Handles the result of a connect: continues with the opened connection, or, after an error,
@@ -140,7 +140,7 @@ impl<N: Net> Worker<N> {
         if connection.conn.is_h2() {
             self.recorder.count_h2_connection();
         }
-        self.send_requests_while_room(slot);
+        self.send_queued_requests(slot);
         // In some protocols, such as HTTP/2, the client sends bytes before its first request.
         if self.connections[slot as usize].conn.wants_to_send() {
             self.send(slot);
@@ -150,7 +150,7 @@ impl<N: Net> Worker<N> {
 
     /// Sends waiting requests on the slot's open connection, until the connection cannot take
     /// another request.
-    pub(super) fn send_requests_while_room(&mut self, slot: u32) {
+    pub(super) fn send_queued_requests(&mut self, slot: u32) {
         loop {
             let connection = &mut self.connections[slot as usize];
             if !connection.can_send_request() {
@@ -164,9 +164,9 @@ impl<N: Net> Worker<N> {
     /// Sends the requests that wait for the slot's connection. If the slot has no connection, opens
     /// a new connection first.
     #[cold]
-    pub(super) fn send_waiting_requests(&mut self, slot: u32) {
+    pub(super) fn open_or_send_queued(&mut self, slot: u32) {
         match self.connections[slot as usize].state {
-            ConnectionState::Open => self.send_requests_while_room(slot),
+            ConnectionState::Open => self.send_queued_requests(slot),
             ConnectionState::Free => {
                 if self.open(slot).is_err() {
                     self.fail_connection(slot, RequestFailure::Connect);
@@ -186,13 +186,13 @@ impl<N: Net> Worker<N> {
         }
         // If the closed connection has an entry in the list of idle connections, the entry is now
         // outdated.
-        connection.listed = false;
+        connection.is_in_slot_list = false;
         connection.socket = None;
         connection.conn = Conn::new();
-        connection.sending = false;
+        connection.has_partial_send = false;
         connection.state = ConnectionState::Free;
         if let Some(other) = connection.goaway_replacement.take() {
-            self.connections[other as usize].stands_in = false;
+            self.connections[other as usize].is_goaway_replacement = false;
         }
     }
 
@@ -200,7 +200,7 @@ impl<N: Net> Worker<N> {
     pub(super) fn handle_lost_connection(&mut self, slot: u32) {
         self.close(slot);
         if !self.connections[slot as usize].waiting.is_empty() {
-            self.send_waiting_requests(slot);
+            self.open_or_send_queued(slot);
         }
         self.make_slot_available(slot);
     }
@@ -213,13 +213,13 @@ impl<N: Net> Worker<N> {
         if matches!(self.starts, RequestStarts::Open { .. }) {
             let connection = &mut self.connections[slot as usize];
             match connection.state {
-                _ if connection.listed || connection.owned => {}
+                _ if connection.is_in_slot_list || connection.is_session_owned => {}
                 ConnectionState::Open if connection.conn.exchanges_available() > 0 => {
-                    connection.listed = true;
+                    connection.is_in_slot_list = true;
                     self.available.push((slot, connection.generation));
                 }
                 ConnectionState::Free => {
-                    connection.listed = true;
+                    connection.is_in_slot_list = true;
                     self.free.push(slot);
                 }
                 ConnectionState::Open | ConnectionState::Connecting | ConnectionState::Handshaking => {}

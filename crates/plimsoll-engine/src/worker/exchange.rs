@@ -9,12 +9,12 @@ use crate::answers::StoredResponse;
 use crate::connection::{ConnectionState, Readiness};
 use crate::encoded_route::ResponseRetention;
 use crate::exchanges::{Exchange, ExchangeQueue};
-use crate::failed::{AnswerPiece, FailedResponseKind, status_in_partial_head};
+use crate::failed::{FailedResponseKind, TimedResponsePiece, status_in_partial_head};
 use crate::net::{Net, ReceiveOutcome, SendOutcome};
 use crate::recorder::FinishedRequest;
 use crate::session_source::ResponseCheckInput;
 use crate::users::LastRequest;
-use plimsoll_model::failed_answer::MissedCheck;
+use plimsoll_model::failed_response::MissedCheck;
 use plimsoll_model::{GrpcStatus, Outcome, RequestFailure, RouteNumber, TlsFailure, grpc};
 use plimsoll_wire::redirect::is_redirect;
 use plimsoll_wire::{ConnectionEvent, ExchangeError, ProtocolError, ResponsePiece, ResponseTimes};
@@ -45,7 +45,7 @@ impl<N: Net> Worker<N> {
     fn count_additional_messages(&mut self, number: u32) {
         let further = self.job.source.message_count(number) - 1;
         let exchange = &mut self.exchanges[number];
-        exchange.further = further;
+        exchange.later_responses = further;
         let (route, intended_ns, measured) = (exchange.route, exchange.intended_ns, exchange.measured);
         for _ in 0..further {
             self.recorder.count_started_request(route, intended_ns, measured);
@@ -60,16 +60,16 @@ impl<N: Net> Worker<N> {
         if self.connections[slot as usize].can_send_request() {
             self.send_request(slot, number);
         } else {
-            self.wait_for_room(slot, number);
+            self.queue_request(slot, number);
         }
     }
 
     /// Makes a request wait until the slot's connection can take another request. In a closed loop,
     /// if the server sent GOAWAY on the connection, the request moves to another connection slot.
     #[inline(never)]
-    fn wait_for_room(&mut self, slot: u32, number: u32) {
+    fn queue_request(&mut self, slot: u32, number: u32) {
         if self.must_use_other_slot(slot) {
-            let other = self.replacement_slot(slot);
+            let other = self.ensure_replacement_slot(slot);
             self.exchanges[number].slot = other;
             return self.send_or_queue_request(other, number);
         }
@@ -77,7 +77,7 @@ impl<N: Net> Worker<N> {
         self.exchanges.append_to_queue(&mut connection.waiting, number);
         match connection.state {
             ConnectionState::Open => self.recorder.count_stream_wait(),
-            ConnectionState::Free => self.send_waiting_requests(slot),
+            ConnectionState::Free => self.open_or_send_queued(slot),
             ConnectionState::Connecting | ConnectionState::Handshaking => {}
         }
     }
@@ -93,7 +93,7 @@ impl<N: Net> Worker<N> {
 
     /// Returns the slot that takes new requests after the server sent GOAWAY on the connection of
     /// `slot`. Until the connection with GOAWAY ends, the result is always the same slot.
-    fn replacement_slot(&mut self, slot: u32) -> u32 {
+    fn ensure_replacement_slot(&mut self, slot: u32) -> u32 {
         if let Some(other) = self.connections[slot as usize].goaway_replacement {
             return other;
         }
@@ -103,11 +103,11 @@ impl<N: Net> Worker<N> {
         let of_users = self.paused.len().div_ceil(self.job.streams_max as usize);
         let is_spare = |slot: &u32| {
             let connection = &self.connections[*slot as usize];
-            !connection.stands_in && !connection.has_exchanges() && !connection.conn.has_received_goaway()
+            !connection.is_goaway_replacement && !connection.has_exchanges() && !connection.conn.has_received_goaway()
         };
         let spare = (of_users as u32..self.connections.len() as u32).find(is_spare);
         let other = spare.unwrap_or_else(|| self.add_slot());
-        self.connections[other as usize].stands_in = true;
+        self.connections[other as usize].is_goaway_replacement = true;
         self.connections[slot as usize].goaway_replacement = Some(other);
         other
     }
@@ -152,24 +152,24 @@ impl<N: Net> Worker<N> {
                     }
                     room -= sent;
                     if room == 0 {
-                        connection.sending = true;
+                        connection.has_partial_send = true;
                         self.defer_readiness(slot, Readiness::WRITABLE);
                         return;
                     }
                 }
                 SendOutcome::Blocked => {
                     connection.conn.record_sent(0, &self.scratch);
-                    connection.sending = true;
+                    connection.has_partial_send = true;
                     return;
                 }
                 SendOutcome::Broken => {
-                    connection.sending = true;
+                    connection.has_partial_send = true;
                     self.defer_readiness(slot, Readiness::BROKEN);
                     return;
                 }
             }
         }
-        connection.sending = false;
+        connection.has_partial_send = false;
     }
 
     /// Reads from the slot's connection and handles the received bytes, for at most [`SLICE_BYTES`]
@@ -280,7 +280,7 @@ impl<N: Net> Worker<N> {
                 }
                 let first = self.count_response_bytes(exchange, piece.bytes.len());
                 let route = self.job.source.route(self.exchanges[exchange].route);
-                let is_kept = route.kept != ResponseRetention::Nothing;
+                let is_kept = route.retention != ResponseRetention::Nothing;
                 if route.ok_grpc.is_some() {
                     self.count_grpc_messages(exchange, first, piece.messages);
                 }
@@ -318,7 +318,7 @@ impl<N: Net> Worker<N> {
                     let mut waiting =
                         std::mem::replace(&mut self.connections[slot as usize].waiting, ExchangeQueue::EMPTY);
                     while let Some(number) = self.exchanges.take_first(&mut waiting) {
-                        self.wait_for_room(slot, number);
+                        self.queue_request(slot, number);
                     }
                 }
             }
@@ -330,11 +330,11 @@ impl<N: Net> Worker<N> {
             ConnectionEvent::HasBytesToSend => {
                 // After the received bytes, the connection may be able to take a waiting request.
                 if !self.connections[slot as usize].waiting.is_empty() {
-                    self.send_requests_while_room(slot);
+                    self.send_queued_requests(slot);
                 }
                 // If the socket's send buffer is full (`sending`), the next writable event sends
                 // the pending bytes.
-                if !self.connections[slot as usize].sending {
+                if !self.connections[slot as usize].has_partial_send {
                     self.send(slot);
                 }
             }
@@ -437,7 +437,10 @@ impl<N: Net> Worker<N> {
         if exchange.measured && status.is_none_or(fails) {
             let kind = status.map_or(FailedResponseKind::Unknown, FailedResponseKind::Status);
             let at_ns = self.now_ns - self.origin_ns;
-            self.failed_answers.add_unfinished_piece(kind, AnswerPiece { exchange: number, first, bare, bytes, at_ns });
+            self.failed_answers.add_unfinished_piece(
+                kind,
+                TimedResponsePiece { exchange: number, first, has_separate_head: bare, bytes, at_ns },
+            );
         }
     }
 
@@ -455,7 +458,10 @@ impl<N: Net> Worker<N> {
         if exchange.measured {
             let bare = self.connections[exchange.slot as usize].conn.is_h2();
             let at_ns = self.now_ns - self.origin_ns;
-            self.failed_answers.store_last_piece(kind, AnswerPiece { exchange: number, first, bare, bytes, at_ns });
+            self.failed_answers.store_last_piece(
+                kind,
+                TimedResponsePiece { exchange: number, first, has_separate_head: bare, bytes, at_ns },
+            );
         }
     }
 
@@ -497,7 +503,7 @@ impl<N: Net> Worker<N> {
         if first {
             let conn = &self.connections[self.exchanges[number].slot as usize].conn;
             let route = self.job.source.route(self.exchanges[number].route);
-            answer.begin_response(conn.is_h2().then(|| conn.fields()), route.kept == ResponseRetention::Head);
+            answer.begin_response(conn.is_h2().then(|| conn.fields()), route.retention == ResponseRetention::Head);
         }
         answer.add_piece(piece);
     }
@@ -544,17 +550,17 @@ impl<N: Net> Worker<N> {
     /// that the exchange sends this request. If the redirect cannot be followed, the returned
     /// outcome is a failure.
     #[cold]
-    fn follow_redirect(&mut self, of: ResponseCheckInput, status: u16) -> Outcome {
-        let ResponseCheckInput { user, route, exchange: number, now_ns, .. } = of;
+    fn follow_redirect(&mut self, input: ResponseCheckInput, status: u16) -> Outcome {
+        let ResponseCheckInput { user, route, exchange: number, now_ns, .. } = input;
         let answer = &self.answers[number as usize];
         // The cookies of a redirect response are stored, as for every response.
-        self.job.source.check_response(ResponseCheckInput { ok_status: false, ..of }, answer);
+        self.job.source.check_response(ResponseCheckInput { ok_status: false, ..input }, answer);
         let location = String::from_utf8_lossy(answer.field_values("location").next().unwrap_or_default());
         let exchange = &self.exchanges[number];
         match self.job.source.prepare_redirect((number, user), route, (status, &location), now_ns) {
             Ok(()) => {
                 self.recorder.count_redirect(exchange.measured);
-                self.follows = true;
+                self.follows_redirect = true;
                 Outcome::Success
             }
             Err(why) => {
@@ -623,8 +629,8 @@ impl<N: Net> Worker<N> {
         hangup: bool,
     ) {
         self.count_surplus_bytes(surplus);
-        let (status, outcome) = self.response_outcome(number, statuses, last, surplus);
-        if std::mem::take(&mut self.follows) {
+        let (status, outcome) = self.evaluate_response(number, statuses, last, surplus);
+        if std::mem::take(&mut self.follows_redirect) {
             return self.send_redirected_request(slot, number, hangup);
         }
         let (user, last) = self.finish_exchange(number, status, outcome);
@@ -633,7 +639,7 @@ impl<N: Net> Worker<N> {
             self.close(slot);
         }
         if !self.connections[slot as usize].waiting.is_empty() {
-            self.send_waiting_requests(slot);
+            self.open_or_send_queued(slot);
         }
         self.continue_user(slot, user, last);
     }
@@ -643,7 +649,7 @@ impl<N: Net> Worker<N> {
     /// response, and its gRPC status, if any. `last`: the last piece of the response, whose last
     /// `surplus` bytes do not belong to the response.
     #[inline]
-    fn response_outcome(
+    fn evaluate_response(
         &mut self,
         number: u32,
         statuses: (u16, Option<u16>),
@@ -668,7 +674,7 @@ impl<N: Net> Worker<N> {
                 succeeds &= ok.contains(ended);
                 let conn = &self.connections[exchange.slot as usize].conn;
                 let fault = conn.grpc_message_fault();
-                kind = FailedResponseKind::Call { status, ended, is_stated: grpc_status.is_some(), fault };
+                kind = FailedResponseKind::Call { status, grpc_status: ended, is_stated: grpc_status.is_some(), fault };
                 if is_measured {
                     self.recorder.count_grpc_call(asked, ended, fault, conn.has_large_grpc_message());
                 }
@@ -679,7 +685,7 @@ impl<N: Net> Worker<N> {
             let route = self.job.source.route(asked);
             let outcome = if !succeeds && route.ok_grpc.is_some() {
                 Outcome::Failed(RequestFailure::Status)
-            } else if route.kept != ResponseRetention::Nothing {
+            } else if route.retention != ResponseRetention::Nothing {
                 self.store_and_check_response(number, status, first, last)
             } else if succeeds {
                 Outcome::Success
@@ -700,8 +706,8 @@ impl<N: Net> Worker<N> {
     /// For an exchange with several messages (requests of a batch), handles the response to one
     /// message while other responses are still missing.
     fn finish_one_message(&mut self, number: u32, status: u16, last: ResponsePiece) {
-        let (status, outcome) = self.response_outcome(number, (status, None), last, 0);
-        self.exchanges[number].further -= 1;
+        let (status, outcome) = self.evaluate_response(number, (status, None), last, 0);
+        self.exchanges[number].later_responses -= 1;
         self.count_message_outcome(number, status, outcome);
         // The time to first byte is measured for each response, so it is reset before the next
         // response of the exchange.
@@ -721,7 +727,7 @@ impl<N: Net> Worker<N> {
         let other = match (is_enough, &self.starts) {
             (true, _) => None,
             (false, RequestStarts::Closed(_)) => Some(slot),
-            (false, RequestStarts::Open { .. }) => self.slot_for_user(self.exchanges[number].user),
+            (false, RequestStarts::Open { .. }) => self.acquire_slot_for_user(self.exchanges[number].user),
         };
         let Some(other) = other else {
             let failure = match error {
@@ -754,7 +760,7 @@ impl<N: Net> Worker<N> {
             connection.conn.cancel(number);
             // If the connection stays open, plimsoll tells the server that the request is
             // cancelled.
-            if !connection.sending && connection.conn.wants_to_send() {
+            if !connection.has_partial_send && connection.conn.wants_to_send() {
                 self.send(slot);
             }
         }
@@ -766,7 +772,7 @@ impl<N: Net> Worker<N> {
     #[cold]
     pub(super) fn fail_connection(&mut self, slot: u32, failure: RequestFailure) {
         let connection = &mut self.connections[slot as usize];
-        let mut fallen = std::mem::take(&mut self.fallen);
+        let mut fallen = std::mem::take(&mut self.failed_exchanges);
         if connection.state == ConnectionState::Open {
             // Requests that waited until an open connection could take them do not fail, but
             // continue on the slot's next connection.
@@ -786,7 +792,7 @@ impl<N: Net> Worker<N> {
                 self.fail_exchange(number, failure);
             }
         }
-        self.fallen = fallen;
+        self.failed_exchanges = fallen;
     }
 
     /// Ends an exchange (a request and its response) with a failure, and continues the simulated
@@ -806,7 +812,7 @@ impl<N: Net> Worker<N> {
             self.close(slot);
         }
         if !self.connections[slot as usize].waiting.is_empty() {
-            self.send_waiting_requests(slot);
+            self.open_or_send_queued(slot);
         }
         self.continue_user(slot, user, last);
     }
@@ -817,7 +823,7 @@ impl<N: Net> Worker<N> {
     fn finish_exchange(&mut self, number: u32, status: u16, outcome: Outcome) -> (u64, LastRequest) {
         // Messages (requests of a batch) of the exchange that have no response yet get the outcome
         // of the exchange.
-        for _ in 0..self.exchanges[number].further {
+        for _ in 0..self.exchanges[number].later_responses {
             self.count_message_outcome(number, status, outcome);
         }
         self.exchanges.end(number);
@@ -843,7 +849,7 @@ impl<N: Net> Worker<N> {
         let times = self.exchange_times(number);
         // If the whole response arrived at once, its first byte arrived now.
         let first_byte_ns = if times.first_byte_ns == 0 { self.now_ns } else { times.first_byte_ns };
-        (ResponseTimes { first_byte_ns, ..times }, self.exchanges[number].further == 0)
+        (ResponseTimes { first_byte_ns, ..times }, self.exchanges[number].later_responses == 0)
     }
 
     /// Returns the times of an exchange for the report to the author (the script that writes the

@@ -32,7 +32,7 @@ impl<N: Net> Worker<N> {
         };
         self.now_ns = self.net.now_ns();
         let began_ns = self.now_ns;
-        let ramp_ns = u64::from(left) * 1_000_000_000 / self.job.ramp_per_s;
+        let ramp_ns = u64::from(left) * 1_000_000_000 / self.job.connects_per_s_max;
         let give_up_ns = began_ns + PREPARE_NS_MAX.min(self.job.source.timeout_ns_max()).max(4 * ramp_ns);
         let opening_max = OPENING_MAX.div_ceil(self.job.workers) as u32;
         let mut opened: u64 = 0;
@@ -40,7 +40,8 @@ impl<N: Net> Worker<N> {
         while (left > 0 || self.opening > 0) && self.now_ns < give_up_ns && !self.stop.load(Ordering::Relaxed) {
             // The number of bursts of connections, rounded up, that should have been started by
             // now.
-            let bursts = (self.now_ns - began_ns) * self.job.ramp_per_s / (BURST_CONNECTIONS * 1_000_000_000) + 1;
+            let bursts =
+                (self.now_ns - began_ns) * self.job.connects_per_s_max / (BURST_CONNECTIONS * 1_000_000_000) + 1;
             let mut wait_ns = self.now_ns + 10_000_000;
             while left > 0 && self.opening < opening_max && opened < bursts * BURST_CONNECTIONS {
                 if !closed {
@@ -67,7 +68,8 @@ impl<N: Net> Worker<N> {
                 }
             }
             if left > 0 && self.opening < opening_max && opened >= bursts * BURST_CONNECTIONS {
-                wait_ns = wait_ns.min(began_ns + bursts * BURST_CONNECTIONS * 1_000_000_000 / self.job.ramp_per_s + 1);
+                wait_ns = wait_ns
+                    .min(began_ns + bursts * BURST_CONNECTIONS * 1_000_000_000 / self.job.connects_per_s_max + 1);
             }
             self.wait(WaitMode::Until(wait_ns.min(give_up_ns)));
             self.handle_ready();
@@ -87,8 +89,8 @@ impl<N: Net> Worker<N> {
         // request arrives. To release the blocked threads, each connection is used once, in the
         // order of opening, before any connection is used again.
         if self.job.streams_max == 1 {
-            self.fresh = std::mem::take(&mut self.available);
-            self.fresh.reverse();
+            self.unused_connections = std::mem::take(&mut self.available);
+            self.unused_connections.reverse();
         }
     }
 }

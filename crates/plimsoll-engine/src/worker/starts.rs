@@ -104,10 +104,10 @@ impl<N: Net> Worker<N> {
             }
             released += 1;
             let Some(route) = self.begin_user(user, intended_ns, measured) else { continue };
-            if !self.job.source.is_request_ready() {
+            if !self.job.source.ensure_request_ready() {
                 continue;
             }
-            match self.slot_for_user(user) {
+            match self.acquire_slot_for_user(user) {
                 Some(slot) => {
                     self.now_ns = self.net.now_ns();
                     if measured {
@@ -162,7 +162,7 @@ impl<N: Net> Worker<N> {
     /// Closes the connection that belonged to an ended session.
     fn close_session_connection(&mut self, ended: EndedSession) {
         if let Some(slot) = ended.slot {
-            self.connections[slot as usize].owned = false;
+            self.connections[slot as usize].is_session_owned = false;
             self.close(slot);
             self.make_slot_available(slot);
         }
@@ -171,12 +171,12 @@ impl<N: Net> Worker<N> {
     /// Returns the connection slot for the next request of an arrival. A session with a connection
     /// of its own always gets the slot of its own connection.
     #[inline]
-    pub(super) fn slot_for_user(&mut self, user: u64) -> Option<u32> {
+    pub(super) fn acquire_slot_for_user(&mut self, user: u64) -> Option<u32> {
         match self.job.source.sessions() {
-            None => self.slot_for_arrival(),
+            None => self.acquire_slot_for_arrival(),
             Some(sessions) => match (sessions.own_connection_slot(user), sessions.has_own_connection(user)) {
                 (Some(slot), _) => Some(slot),
-                (None, false) => self.slot_for_arrival(),
+                (None, false) => self.acquire_slot_for_arrival(),
                 (None, true) => self.reserve_own_slot(user),
             },
         }
@@ -184,9 +184,10 @@ impl<N: Net> Worker<N> {
 
     /// Returns a connection slot that is reserved for the session of `user`.
     fn reserve_own_slot(&mut self, user: u64) -> Option<u32> {
-        let slot = if self.job.streams_max == 1 { self.slot_for_arrival() } else { self.take_unconnected_slot() }?;
-        self.filling = self.filling.filter(|filling| *filling != slot);
-        self.connections[slot as usize].owned = true;
+        let slot =
+            if self.job.streams_max == 1 { self.acquire_slot_for_arrival() } else { self.take_unconnected_slot() }?;
+        self.opening_slot = self.opening_slot.filter(|filling| *filling != slot);
+        self.connections[slot as usize].is_session_owned = true;
         if let Some(sessions) = self.job.source.sessions() {
             sessions.set_own_connection_slot(user, slot);
         }
@@ -196,11 +197,11 @@ impl<N: Net> Worker<N> {
     /// Returns the slot of a connection that can take an arrival's request. If no open connection
     /// can take the request, returns a slot whose connection is opening, or a slot for a new
     /// connection. `None`: all connections are in use.
-    pub(super) fn slot_for_arrival(&mut self) -> Option<u32> {
-        while let Some((slot, generation)) = self.fresh.pop() {
+    pub(super) fn acquire_slot_for_arrival(&mut self) -> Option<u32> {
+        while let Some((slot, generation)) = self.unused_connections.pop() {
             let connection = &mut self.connections[slot as usize];
             if connection.generation == generation && connection.state == ConnectionState::Open {
-                connection.listed = false;
+                connection.is_in_slot_list = false;
                 return Some(slot);
             }
         }
@@ -215,14 +216,14 @@ impl<N: Net> Worker<N> {
             }
             self.available.pop();
             if is_listed {
-                connection.listed = false;
+                connection.is_in_slot_list = false;
             }
             if room == 1 {
                 return Some(slot);
             }
         }
         if self.job.streams_max > 1
-            && let Some(slot) = self.filling
+            && let Some(slot) = self.opening_slot
         {
             let connection = &self.connections[slot as usize];
             let waiting = connection.waiting.len();
@@ -230,8 +231,8 @@ impl<N: Net> Worker<N> {
                 return Some(slot);
             }
         }
-        self.filling = self.take_unconnected_slot();
-        self.filling
+        self.opening_slot = self.take_unconnected_slot();
+        self.opening_slot
     }
 
     /// Takes a slot without a connection; `None`: the limit of connections is reached.
@@ -243,7 +244,7 @@ impl<N: Net> Worker<N> {
     /// Removes a slot from the list of free slots and returns it; `None`: no slot is free.
     pub(super) fn take_free_slot(&mut self) -> Option<u32> {
         let slot = self.free.pop()?;
-        self.connections[slot as usize].listed = false;
+        self.connections[slot as usize].is_in_slot_list = false;
         Some(slot)
     }
 
@@ -391,13 +392,13 @@ impl<N: Net> Worker<N> {
             return false;
         }
         let Some(route) = route.or_else(|| self.begin_user(user, intended_ns, measured)) else { return false };
-        if !self.job.source.is_request_ready() {
+        if !self.job.source.ensure_request_ready() {
             return false;
         }
         let slot = match &self.starts {
             // A user of a closed loop has a connection of its own, or shares one with other users.
             RequestStarts::Closed(_) => self.slot_of_closed_loop_user(user),
-            RequestStarts::Open { .. } => match self.slot_for_user(user) {
+            RequestStarts::Open { .. } => match self.acquire_slot_for_user(user) {
                 Some(slot) => slot,
                 None => {
                     self.count_unsent_arrival(user, route, measured);
@@ -449,10 +450,10 @@ impl<N: Net> Worker<N> {
 
     /// Returns whether the load ended before its scheduled end, because all requests have started
     /// and all sessions have ended, or because no more requests exist.
-    pub(super) fn ended_by_count(&self) -> bool {
+    pub(super) fn has_ended_early(&self) -> bool {
         match &self.starts {
             RequestStarts::Open { next_ns, .. } => {
-                let all_begun = next_ns.is_none() && self.job.ends_by_number && self.waiting.is_empty();
+                let all_begun = next_ns.is_none() && self.job.ends_at_request_limit && self.waiting.is_empty();
                 (all_begun && !self.job.source.has_active_sessions()) || self.job.source.has_script_stopped()
             }
             RequestStarts::Closed(users) => {

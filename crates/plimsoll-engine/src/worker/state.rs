@@ -77,23 +77,23 @@ pub struct Worker<N: Net> {
     /// An entry whose connection was closed or has no room is ignored.
     pub(super) available: Vec<(u32, u32)>,
     /// The unused connections that were opened before the schedule, in reverse order of opening.
-    pub(super) fresh: Vec<(u32, u32)>,
+    pub(super) unused_connections: Vec<(u32, u32)>,
     /// The numbers of the slots without a connection.
     pub(super) free: Vec<u32>,
     /// The slot whose connection is opening for the latest arrival. Further arrivals may also wait
     /// for the connection that is opening.
-    pub(super) filling: Option<u32>,
+    pub(super) opening_slot: Option<u32>,
     /// For each user of a closed loop, by user number: whether the user is waiting before its next
     /// request.
     pub(super) paused: Vec<bool>,
     /// A reused buffer for the numbers of the exchanges that fail together when their connection
     /// closes.
-    pub(super) fallen: Vec<u32>,
+    pub(super) failed_exchanges: Vec<u32>,
     pub(super) connections_open: u64,
     pub(super) opening: u32,
     /// Whether the exchange of the response that is being handled follows a redirect and sends
     /// another request.
-    pub(super) follows: bool,
+    pub(super) follows_redirect: bool,
     /// The connections with unfinished work for the next iteration of the event loop, in order, as
     /// (slot, generation). An entry whose connection was closed is ignored.
     pub(super) deferred: VecDeque<(u32, u32)>,
@@ -158,14 +158,14 @@ impl<N: Net> Worker<N> {
             stop,
             connections: Vec::new(),
             available: Vec::new(),
-            fresh: Vec::new(),
+            unused_connections: Vec::new(),
             free: Vec::new(),
-            filling: None,
+            opening_slot: None,
             paused: Vec::new(),
-            fallen: Vec::new(),
+            failed_exchanges: Vec::new(),
             connections_open: 0,
             opening: 0,
-            follows: false,
+            follows_redirect: false,
             deferred: VecDeque::new(),
             exchanges: Exchanges::new(&job.source),
             waiting: BinaryHeap::new(),

@@ -136,7 +136,7 @@ impl<N: Net> Worker<N> {
         let connection = &self.connections[slot as usize];
         if connection.state == ConnectionState::Connecting {
             self.handle_connect_result(slot);
-        } else if connection.sending {
+        } else if connection.has_partial_send {
             self.send(slot);
         }
     }

@@ -4,7 +4,7 @@
 
 use super::entry::{FieldMeaning, TimestampMeaning};
 use super::pattern::FormatPiece;
-use plimsoll_model::timestamp::{StampFormat, TimestampToken, parse_strftime_tokens};
+use plimsoll_model::timestamp::{TimestampFormat, TimestampToken, parse_strftime_tokens};
 use plimsoll_model::units::{MS, SECOND};
 
 /// A parsed log format: its fields and fixed texts.
@@ -126,7 +126,7 @@ fn push_text(pieces: &mut Vec<FormatPiece>, more: &str) {
 
 /// Appends a field. Consecutive ignored fields become one field.
 fn push_field(pieces: &mut Vec<FormatPiece>, place: FieldMeaning) {
-    let is_other = |place: &FieldMeaning| matches!(place, FieldMeaning::Other | FieldMeaning::List);
+    let is_other = |place: &FieldMeaning| matches!(place, FieldMeaning::Ignored | FieldMeaning::UpstreamList);
     if is_other(&place) && matches!(pieces.last(), Some(FormatPiece::Field(last)) if is_other(last)) {
         return;
     }
@@ -137,7 +137,7 @@ fn push_query_field(pieces: &mut Vec<FormatPiece>) {
     match pieces.as_slice() {
         [.., FormatPiece::Field(FieldMeaning::Target)] => {}
         [.., FormatPiece::Field(FieldMeaning::Target), FormatPiece::Text(mark)] if mark == b"?" => _ = pieces.pop(),
-        _ => push_field(pieces, FieldMeaning::Other),
+        _ => push_field(pieces, FieldMeaning::Ignored),
     }
 }
 
@@ -158,13 +158,13 @@ fn parse_nginx_format(format: &str, session: Option<&str>) -> Result<Vec<FormatP
             return Err("has a '$' without a name".into());
         }
         rest = after;
-        let auto = || StampFormat::Auto;
+        let auto = || TimestampFormat::Auto;
         match name {
             _ if session.is_some_and(|session| session.trim_start_matches('$') == name) => {
                 push_field(&mut pieces, FieldMeaning::Session);
             }
             "time_local" if !ends_with_bracket(&pieces) => {
-                let writing = parse_strftime_tokens("%d/%b/%Y:%T %z").map_or_else(auto, StampFormat::Pattern);
+                let writing = parse_strftime_tokens("%d/%b/%Y:%T %z").map_or_else(auto, TimestampFormat::Pattern);
                 push_field(&mut pieces, FieldMeaning::End(writing));
             }
             "time_local" | "time_iso8601" | "msec" => push_field(&mut pieces, FieldMeaning::End(auto())),
@@ -182,9 +182,9 @@ fn parse_nginx_format(format: &str, session: Option<&str>) -> Result<Vec<FormatP
             }
             "http_user_agent" => push_field(&mut pieces, FieldMeaning::UserAgent),
             name if name.starts_with("upstream_") || name == "http_x_forwarded_for" => {
-                push_field(&mut pieces, FieldMeaning::List);
+                push_field(&mut pieces, FieldMeaning::UpstreamList);
             }
-            _ => push_field(&mut pieces, FieldMeaning::Other),
+            _ => push_field(&mut pieces, FieldMeaning::Ignored),
         }
     }
     push_text(&mut pieces, rest);
@@ -261,7 +261,7 @@ fn parse_apache_format(format: &str, session: Option<&str>) -> Result<Vec<Format
             ('%', None) => push_text(&mut pieces, "%"),
             ('t', _) => {
                 push_text(&mut pieces, "[");
-                push_field(&mut pieces, FieldMeaning::Start(StampFormat::Auto));
+                push_field(&mut pieces, FieldMeaning::Start(TimestampFormat::Auto));
                 push_text(&mut pieces, "]");
             }
             ('h' | 'a', _) => push_field(&mut pieces, FieldMeaning::Client),
@@ -285,7 +285,7 @@ fn parse_apache_format(format: &str, session: Option<&str>) -> Result<Vec<Format
             ('i', Some("x-forwarded-for")) if !format.contains("%h") && !format.contains("%a") => {
                 push_field(&mut pieces, FieldMeaning::Client);
             }
-            _ => push_field(&mut pieces, FieldMeaning::Other),
+            _ => push_field(&mut pieces, FieldMeaning::Ignored),
         }
     }
 }
@@ -293,7 +293,7 @@ fn parse_apache_format(format: &str, session: Option<&str>) -> Result<Vec<Format
 /// Appends the field of a timestamp that consists of one or several directives.
 fn push_pending_timestamp(pieces: &mut Vec<FormatPiece>, stamp: &mut Option<(Vec<TimestampToken>, TimestampMeaning)>) {
     if let Some((tokens, meaning)) = stamp.take() {
-        let writing = StampFormat::Pattern(tokens);
+        let writing = TimestampFormat::Pattern(tokens);
         push_field(
             pieces,
             if meaning == TimestampMeaning::Start { FieldMeaning::Start(writing) } else { FieldMeaning::End(writing) },
@@ -354,7 +354,7 @@ fn parse_envoy_format(format: &str, session: Option<&str>) -> Result<Vec<FormatP
             _ if session.is_some_and(|session| session.trim_matches('%') == operator) => {
                 push_field(&mut pieces, FieldMeaning::Session);
             }
-            ("START_TIME", "") => push_field(&mut pieces, FieldMeaning::Start(StampFormat::Auto)),
+            ("START_TIME", "") => push_field(&mut pieces, FieldMeaning::Start(TimestampFormat::Auto)),
             ("START_TIME", _) => {
                 let cannot = || {
                     format!(
@@ -364,7 +364,7 @@ fn parse_envoy_format(format: &str, session: Option<&str>) -> Result<Vec<FormatP
                 };
                 push_field(
                     &mut pieces,
-                    FieldMeaning::Start(StampFormat::Pattern(parse_strftime_tokens(argument).ok_or_else(cannot)?)),
+                    FieldMeaning::Start(TimestampFormat::Pattern(parse_strftime_tokens(argument).ok_or_else(cannot)?)),
                 );
             }
             ("REQ", _) if argument.eq_ignore_ascii_case(":method") => push_field(&mut pieces, FieldMeaning::Method),
@@ -385,7 +385,7 @@ fn parse_envoy_format(format: &str, session: Option<&str>) -> Result<Vec<FormatP
             }
             ("REQ", "x-forwarded-for") => push_field(&mut pieces, FieldMeaning::Client),
             ("REQ", "user-agent") => push_field(&mut pieces, FieldMeaning::UserAgent),
-            _ => push_field(&mut pieces, FieldMeaning::Other),
+            _ => push_field(&mut pieces, FieldMeaning::Ignored),
         }
     }
     push_text(&mut pieces, rest);

@@ -1,6 +1,6 @@
 //! Represents one request of an access log, and builds the request from the fields of a log line.
 
-use plimsoll_model::timestamp::StampFormat;
+use plimsoll_model::timestamp::TimestampFormat;
 use std::net::IpAddr;
 
 /// Whether the timestamp of a log line is the start or the end of the request.
@@ -57,16 +57,16 @@ impl Entry<'_> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FieldMeaning {
     /// A timestamp that is the start or the end of the request, depending on the log format.
-    Time(StampFormat),
+    Time(TimestampFormat),
     /// A timestamp of the arrival of the request.
-    Start(StampFormat),
+    Start(TimestampFormat),
     /// A timestamp of the end of the response.
-    End(StampFormat),
+    End(TimestampFormat),
     /// An HTTP method such as `GET`.
     Method,
     /// An HTTP method in capital letters only. Formats without other distinctive fields need the
     /// check for capital letters, so that lines of other formats do not match.
-    Verb,
+    UppercaseMethod,
     /// The path and query, or a whole URL.
     Target,
     /// A path or URL that must begin with a slash or scheme. Formats without other distinctive
@@ -94,7 +94,7 @@ pub(super) enum FieldMeaning {
     /// An ignored word without blanks and colons, which must not be an IP address.
     Word,
     /// An ignored list of upstream servers, separated by `, ` and ` : `.
-    List,
+    UpstreamList,
     /// HAProxy's times in ms, separated by `/`. The last time is the total duration of the
     /// request.
     ProxyTimes,
@@ -103,7 +103,7 @@ pub(super) enum FieldMeaning {
     /// The value that identifies the session.
     Session,
     /// An ignored field with any text.
-    Other,
+    Ignored,
 }
 
 impl FieldMeaning {
@@ -135,16 +135,16 @@ impl<'a> ParsedLogFields<'a> {
     /// the line has another format. For most fields, a dash or an empty text means that the value
     /// is missing.
     #[inline]
-    pub fn parse_field(&mut self, place: &FieldMeaning, text: &'a [u8]) -> Option<()> {
+    pub fn parse_field(&mut self, meaning: &FieldMeaning, text: &'a [u8]) -> Option<()> {
         // Some formats pad columns with blanks.
-        let text = match place {
-            FieldMeaning::Other | FieldMeaning::List | FieldMeaning::Word => text,
+        let text = match meaning {
+            FieldMeaning::Ignored | FieldMeaning::UpstreamList | FieldMeaning::Word => text,
             FieldMeaning::Request | FieldMeaning::UserAgent | FieldMeaning::Session => text,
             _ => text.trim_ascii(),
         };
         let missing = text.is_empty() || text == b"-";
-        match place {
-            FieldMeaning::Other | FieldMeaning::List => {}
+        match meaning {
+            FieldMeaning::Ignored | FieldMeaning::UpstreamList => {}
             FieldMeaning::Word => {
                 (!text.is_empty() && !text.iter().any(|b| b" :".contains(b)) && !is_ip(text)).then_some(())?
             }
@@ -152,7 +152,7 @@ impl<'a> ParsedLogFields<'a> {
             FieldMeaning::Start(writing) if !missing => self.start = Some(writing.read(text)?),
             FieldMeaning::End(writing) if !missing => self.end = Some(writing.read(text)?),
             FieldMeaning::Request => self.request = Some(text),
-            FieldMeaning::Verb => self.method = Some(text).filter(|text| is_uppercase_method(text))?,
+            FieldMeaning::UppercaseMethod => self.method = Some(text).filter(|text| is_uppercase_method(text))?,
             FieldMeaning::Path => self.target = Some(text).filter(|text| is_path(text))?,
             // Servers log a missing client as a dash, never as an empty text.
             FieldMeaning::Address | FieldMeaning::AddressPort if text.is_empty() => return None,

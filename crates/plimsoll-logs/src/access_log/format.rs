@@ -13,7 +13,7 @@ use super::logfmt;
 use super::pattern::{FormatPiece, Pattern};
 use super::prefix::{LogPrefix, PREFIXES_MAX, without_colours};
 use super::w3c::{self, W3cFields};
-use plimsoll_model::timestamp::StampFormat;
+use plimsoll_model::timestamp::TimestampFormat;
 use plimsoll_model::units::{MS, SECOND};
 use std::borrow::Cow;
 
@@ -162,15 +162,15 @@ impl Format {
     }
 
     /// Returns whether the timestamp is the start or the end of a request.
-    pub fn stamp(&self) -> TimestampMeaning {
+    pub fn timestamp_meaning(&self) -> TimestampMeaning {
         self.stamp
     }
 
     /// Parses a line without its line break. `None` if the line does not match the format. `room`
     /// has the buffers for text without wrappers, colours and escapes.
     #[inline]
-    pub fn parse<'a>(&self, line: &'a [u8], room: &'a mut LineBuffers) -> Option<Entry<'a>> {
-        let LineBuffers { line: inner, plain, texts } = room;
+    pub fn parse<'a>(&self, line: &'a [u8], buffers: &'a mut LineBuffers) -> Option<Entry<'a>> {
+        let LineBuffers { line: inner, plain, texts } = buffers;
         let (mut line, mut prefixes) = (line, self.prefixes.as_slice());
         let mut unix_time_ns = None;
         if let [first @ LogPrefix::DockerJson, rest @ ..] = prefixes {
@@ -305,22 +305,22 @@ fn parse_format_pieces(written: &str) -> Vec<FormatPiece> {
             "client" => FieldMeaning::Address,
             "client:port" => FieldMeaning::AddressPort,
             "word" => FieldMeaning::Word,
-            "list" => FieldMeaning::List,
+            "list" => FieldMeaning::UpstreamList,
             "proxy" => FieldMeaning::ProxyTimes,
             "method" => FieldMeaning::Method,
             "target" => FieldMeaning::Target,
-            "verb" => FieldMeaning::Verb,
+            "verb" => FieldMeaning::UppercaseMethod,
             "path" => FieldMeaning::Path,
-            "time" => FieldMeaning::Time(StampFormat::Auto),
-            "start" => FieldMeaning::Start(StampFormat::Auto),
-            "end" => FieldMeaning::End(StampFormat::Auto),
+            "time" => FieldMeaning::Time(TimestampFormat::Auto),
+            "start" => FieldMeaning::Start(TimestampFormat::Auto),
+            "end" => FieldMeaning::End(TimestampFormat::Auto),
             "request" => FieldMeaning::Request,
             "status" => FieldMeaning::Status,
             "bytes" => FieldMeaning::Bytes,
             "agent" => FieldMeaning::UserAgent,
             "s" => FieldMeaning::Duration(SECOND),
             "ms" => FieldMeaning::Duration(MS),
-            _ => FieldMeaning::Other,
+            _ => FieldMeaning::Ignored,
         }));
     }
     if !rest.is_empty() {
@@ -409,7 +409,7 @@ fn is_request_without_time(line: &[u8]) -> bool {
 
 /// Detects the format of lines whose prefixes were removed. `has_moment` states whether one of the
 /// removed prefixes has a timestamp.
-fn find_format_of_bare_lines(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
+fn find_format_of_bare_lines(lines: &[&[u8]], has_timestamp: bool) -> Option<Format> {
     let mut candidates: Vec<Format> = KNOWN_TEXT_FORMATS.into_iter().map(Format::from_known_text).collect();
     for (name, digits) in FORMATS_ENDING_IN_SECONDS {
         if !lines.iter().all(|line| ends_in_seconds(line, digits)) {
@@ -428,7 +428,7 @@ fn find_format_of_bare_lines(lines: &[&[u8]], has_moment: bool) -> Option<Format
         let tells = |line: &&[u8]| {
             telling.iter().all(|path| {
                 json::split_json_path(path)
-                    .is_some_and(|keys| has_field_value(notation, &keys, &FieldMeaning::Other, line))
+                    .is_some_and(|keys| has_field_value(notation, &keys, &FieldMeaning::Ignored, line))
             })
         };
         if lines.iter().any(tells) {
@@ -441,7 +441,7 @@ fn find_format_of_bare_lines(lines: &[&[u8]], has_moment: bool) -> Option<Format
     }
     candidates.extend(guess_pair_format(PairNotation::Json, lines));
     candidates.extend(guess_pair_format(PairNotation::Logfmt, lines));
-    let unix_time_ns = has_moment.then_some(SECOND);
+    let unix_time_ns = has_timestamp.then_some(SECOND);
     let mut texts = Vec::new();
     let mut best: Option<(usize, Format)> = None;
     for format in candidates {
@@ -503,11 +503,11 @@ fn has_field_value(notation: PairNotation, keys: &[String], place: &FieldMeaning
     }
     // The parser does not store ignored fields (`Other`). To see whether an ignored field has a
     // value, the code below reads the field as a session field, which accepts any text.
-    let any = *place == FieldMeaning::Other;
+    let any = *place == FieldMeaning::Ignored;
     let node = PathNode::new(&[(keys.to_vec(), if any { FieldMeaning::Session } else { place.clone() })]);
     let mut buffer = Vec::new();
     notation.read(&node, line, &mut buffer).is_some_and(|raw| match place {
-        FieldMeaning::Other => !raw.session.is_empty(),
+        FieldMeaning::Ignored => !raw.session.is_empty(),
         FieldMeaning::Time(_) => raw.stamp.is_some(),
         FieldMeaning::Start(_) => raw.start.is_some(),
         FieldMeaning::End(_) => raw.end.is_some(),
@@ -517,7 +517,7 @@ fn has_field_value(notation: PairNotation, keys: &[String], place: &FieldMeaning
         FieldMeaning::Request => raw.request.is_some_and(|request| request.contains(&b' ')),
         FieldMeaning::Duration(0) => raw.duration_ns.is_some_and(|ns| ns > 0),
         FieldMeaning::Duration(_) => raw.duration_ns.is_some(),
-        FieldMeaning::Method | FieldMeaning::Verb => {
+        FieldMeaning::Method | FieldMeaning::UppercaseMethod => {
             raw.method.iter().all(u8::is_ascii_alphabetic) && !raw.method.is_empty()
         }
         FieldMeaning::Status => raw.status.is_some(),
@@ -526,7 +526,7 @@ fn has_field_value(notation: PairNotation, keys: &[String], place: &FieldMeaning
             !raw.client.is_empty()
         }
         FieldMeaning::ProxyTimes => raw.duration_ns.is_some(),
-        FieldMeaning::Word | FieldMeaning::List => false,
+        FieldMeaning::Word | FieldMeaning::UpstreamList => false,
         FieldMeaning::UserAgent => !raw.user_agent.is_empty(),
         FieldMeaning::Session => !raw.session.is_empty(),
     })

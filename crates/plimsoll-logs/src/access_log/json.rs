@@ -3,7 +3,7 @@
 //! the paths of each log format ([`super::format`]).
 
 use super::entry::{FieldMeaning, ParsedLogFields, TimestampMeaning};
-use plimsoll_model::timestamp::StampFormat;
+use plimsoll_model::timestamp::TimestampFormat;
 use plimsoll_model::units::{MS, SECOND};
 
 /// The reason why a mapping of JSON fields is invalid. The text continues a message that begins
@@ -20,7 +20,7 @@ pub(super) type PathMeaning = (Vec<String>, FieldMeaning);
 #[derive(Debug, Clone, Default)]
 pub(super) struct PathNode {
     name: Vec<u8>,
-    place: Option<FieldMeaning>,
+    meaning: Option<FieldMeaning>,
     children: Vec<PathNode>,
 }
 
@@ -41,19 +41,19 @@ impl PathNode {
     /// Adds a path, or replaces the meaning of an existing path.
     pub fn set_meaning(&mut self, path: &[String], place: FieldMeaning) {
         match path.split_first() {
-            None => self.place = Some(place),
+            None => self.meaning = Some(place),
             Some((first, rest)) => self.find_or_add_child(first).set_meaning(rest, place),
         }
     }
 
     /// Returns whether one of the wanted values is a timestamp.
     pub fn has_time(&self) -> bool {
-        self.place.as_ref().is_some_and(FieldMeaning::is_timestamp) || self.children.iter().any(PathNode::has_time)
+        self.meaning.as_ref().is_some_and(FieldMeaning::is_timestamp) || self.children.iter().any(PathNode::has_time)
     }
 
     /// Returns the meaning of the value with this top-level name.
     pub fn meaning_of_name(&self, name: &[u8]) -> Option<&FieldMeaning> {
-        self.children.iter().find(|node| node.name == name)?.place.as_ref()
+        self.children.iter().find(|node| node.name == name)?.meaning.as_ref()
     }
 
     fn find_or_add_child(&mut self, name: &str) -> &mut PathNode {
@@ -66,7 +66,7 @@ impl PathNode {
 
     fn add(&mut self, path: &[String], place: &FieldMeaning) {
         let Some((first, rest)) = path.split_first() else {
-            self.place.get_or_insert_with(|| place.clone());
+            self.meaning.get_or_insert_with(|| place.clone());
             return;
         };
         self.find_or_add_child(first).add(rest, place);
@@ -86,9 +86,9 @@ pub(super) fn parse_mapping(
             return error(format!("'{pair}' is not written as NAME=PATH, such as path=.url"));
         };
         let place = match name.trim() {
-            "time" => FieldMeaning::Time(StampFormat::Auto),
-            "start" => FieldMeaning::Start(StampFormat::Auto),
-            "end" => FieldMeaning::End(StampFormat::Auto),
+            "time" => FieldMeaning::Time(TimestampFormat::Auto),
+            "start" => FieldMeaning::Start(TimestampFormat::Auto),
+            "end" => FieldMeaning::End(TimestampFormat::Auto),
             "method" => FieldMeaning::Method,
             "path" => FieldMeaning::Target,
             "status" => FieldMeaning::Status,
@@ -153,7 +153,7 @@ pub(super) fn split_json_path(path: &str) -> Option<Vec<String>> {
 /// A wanted value of a line: its meaning, its byte range, and whether its text has escapes.
 #[derive(Debug, Clone, Copy)]
 struct FieldSpan<'n> {
-    place: &'n FieldMeaning,
+    meaning: &'n FieldMeaning,
     from: usize,
     to: usize,
     escaped: bool,
@@ -188,7 +188,7 @@ pub(super) fn read<'a>(root: &PathNode, line: &'a [u8], buffer: &'a mut Vec<u8>)
         } else {
             &line[found.from..found.to]
         };
-        raw.parse_field(found.place, text)?;
+        raw.parse_field(found.meaning, text)?;
     }
     Some(raw)
 }
@@ -267,7 +267,7 @@ impl<'n> JsonLineScanner<'_, 'n, '_> {
         match self.peek_byte()? {
             // The depth of the recursion is bounded by the length of the wanted paths.
             b'{' if !node.children.is_empty() => self.parse_object(node),
-            b'[' if node.place.is_some() => {
+            b'[' if node.meaning.is_some() => {
                 // Only the first element of a list is used. Some loggers write a header field as a
                 // list.
                 let before = self.at;
@@ -279,7 +279,7 @@ impl<'n> JsonLineScanner<'_, 'n, '_> {
                 self.at = before;
                 self.skip_value()
             }
-            b'"' | b'-' | b'0'..=b'9' if node.place.is_some() => self.store_scalar(node),
+            b'"' | b'-' | b'0'..=b'9' if node.meaning.is_some() => self.store_scalar(node),
             _ => self.skip_value(),
         }
     }
@@ -292,8 +292,8 @@ impl<'n> JsonLineScanner<'_, 'n, '_> {
             self.skip_value()?;
             (from, self.at, false)
         };
-        if let (Some(place), Some(slot)) = (&node.place, self.found.get_mut(self.count)) {
-            *slot = Some(FieldSpan { place, from, to, escaped });
+        if let (Some(place), Some(slot)) = (&node.meaning, self.found.get_mut(self.count)) {
+            *slot = Some(FieldSpan { meaning: place, from, to, escaped });
             self.count += 1;
         }
         Some(())

@@ -1,7 +1,7 @@
 //! Tables of known log formats and field names. This file contains data only.
 
 use super::entry::{FieldMeaning, TimestampMeaning};
-use plimsoll_model::timestamp::StampFormat;
+use plimsoll_model::timestamp::TimestampFormat;
 use plimsoll_model::units::{MS, SECOND};
 
 /// The formats whose lines end in a duration in seconds, each with its number of decimals. In other
@@ -204,7 +204,7 @@ pub(super) const JSON_FORMATS: [KnownPairFormat; 4] = [
         stamp: TimestampMeaning::End,
         marker_paths: &["request.uri", "request.proto"],
         paths: &[
-            ("ts", FieldMeaning::Time(StampFormat::Auto)),
+            ("ts", FieldMeaning::Time(TimestampFormat::Auto)),
             ("request.method", FieldMeaning::Method),
             ("request.uri", FieldMeaning::Target),
             ("request.remote_addr", FieldMeaning::ClientPort),
@@ -221,8 +221,8 @@ pub(super) const JSON_FORMATS: [KnownPairFormat; 4] = [
         stamp: TimestampMeaning::End,
         marker_paths: &["RequestPath", "DownstreamStatus"],
         paths: &[
-            ("StartUTC", FieldMeaning::Start(StampFormat::Auto)),
-            ("time", FieldMeaning::Time(StampFormat::Auto)),
+            ("StartUTC", FieldMeaning::Start(TimestampFormat::Auto)),
+            ("time", FieldMeaning::Time(TimestampFormat::Auto)),
             ("RequestMethod", FieldMeaning::Method),
             ("RequestPath", FieldMeaning::Target),
             ("ClientHost", FieldMeaning::Client),
@@ -237,7 +237,7 @@ pub(super) const JSON_FORMATS: [KnownPairFormat; 4] = [
         stamp: TimestampMeaning::Start,
         marker_paths: &["start_time", "response_code"],
         paths: &[
-            ("start_time", FieldMeaning::Time(StampFormat::Auto)),
+            ("start_time", FieldMeaning::Time(TimestampFormat::Auto)),
             ("method", FieldMeaning::Method),
             ("path", FieldMeaning::Target),
             ("downstream_remote_address", FieldMeaning::ClientPort),
@@ -255,7 +255,7 @@ pub(super) const JSON_FORMATS: [KnownPairFormat; 4] = [
         stamp: TimestampMeaning::Start,
         marker_paths: &["httpRequest.requestUrl"],
         paths: &[
-            ("timestamp", FieldMeaning::Time(StampFormat::Auto)),
+            ("timestamp", FieldMeaning::Time(TimestampFormat::Auto)),
             ("httpRequest.requestMethod", FieldMeaning::Method),
             ("httpRequest.requestUrl", FieldMeaning::Target),
             ("httpRequest.remoteIp", FieldMeaning::Client),
@@ -274,7 +274,7 @@ pub(super) const LOGFMT_FORMATS: [KnownPairFormat; 2] = [
         stamp: TimestampMeaning::End,
         marker_paths: &["dyno", "service"],
         paths: &[
-            ("method", FieldMeaning::Verb),
+            ("method", FieldMeaning::UppercaseMethod),
             ("path", FieldMeaning::Path),
             ("fwd", FieldMeaning::Client),
             ("service", FieldMeaning::Duration(MS)),
@@ -287,10 +287,10 @@ pub(super) const LOGFMT_FORMATS: [KnownPairFormat; 2] = [
         stamp: TimestampMeaning::End,
         marker_paths: &["controller", "action"],
         paths: &[
-            ("time", FieldMeaning::Time(StampFormat::Auto)),
-            ("timestamp", FieldMeaning::Time(StampFormat::Auto)),
-            ("@timestamp", FieldMeaning::Time(StampFormat::Auto)),
-            ("method", FieldMeaning::Verb),
+            ("time", FieldMeaning::Time(TimestampFormat::Auto)),
+            ("timestamp", FieldMeaning::Time(TimestampFormat::Auto)),
+            ("@timestamp", FieldMeaning::Time(TimestampFormat::Auto)),
+            ("method", FieldMeaning::UppercaseMethod),
             ("path", FieldMeaning::Path),
             ("remote_ip", FieldMeaning::Client),
             ("ip", FieldMeaning::Client),
@@ -304,10 +304,10 @@ pub(super) const LOGFMT_FORMATS: [KnownPairFormat; 2] = [
 /// name that occurs in the log is used. A logged duration needs a unit in its text, such as `12ms`,
 /// if the unit in the table is 0.
 pub(super) const FIELD_NAMES_BY_MEANING: [(FieldMeaning, &[&str]); 16] = [
-    (FieldMeaning::End(StampFormat::Auto), &["msec", "time_iso8601", "time_local", "end_time", "finished_at"]),
-    (FieldMeaning::Start(StampFormat::Auto), &["start_time", "started_at", "start"]),
+    (FieldMeaning::End(TimestampFormat::Auto), &["msec", "time_iso8601", "time_local", "end_time", "finished_at"]),
+    (FieldMeaning::Start(TimestampFormat::Auto), &["start_time", "started_at", "start"]),
     (
-        FieldMeaning::Time(StampFormat::Auto),
+        FieldMeaning::Time(TimestampFormat::Auto),
         &["@timestamp", "timestamp", "time", "ts", "datetime", "date", "log_time", "request_timestamp", "time_unix"],
     ),
     (

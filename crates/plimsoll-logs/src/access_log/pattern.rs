@@ -4,12 +4,12 @@
 
 use super::entry::{FieldMeaning, ParsedLogFields};
 use memchr::memmem::Finder;
-use plimsoll_model::timestamp::{StampFormat, TimestampToken};
+use plimsoll_model::timestamp::{TimestampFormat, TimestampToken};
 
 /// One field of a log line, with the rule that finds the end of the field.
 #[derive(Debug, Clone)]
 struct LineStep {
-    place: FieldMeaning,
+    meaning: FieldMeaning,
     end: FieldEnd,
 }
 
@@ -73,20 +73,20 @@ impl Pattern {
                 None => FieldEnd::Line,
                 Some(FormatPiece::Text(text)) => field_end_rule(&before, &place, text),
                 // A host directly before a path ends where the path begins.
-                Some(FormatPiece::Field(FieldMeaning::Target)) if place == FieldMeaning::Other => {
+                Some(FormatPiece::Field(FieldMeaning::Target)) if place == FieldMeaning::Ignored => {
                     FieldEnd::Before(b'/')
                 }
                 Some(FormatPiece::Field(_)) => return None,
             };
             before = text_next(&mut pieces);
-            steps.push(LineStep { place, end });
+            steps.push(LineStep { meaning: place, end });
         }
         Some(Pattern { begin, steps, open_end })
     }
 
     /// Returns whether the format has a timestamp.
     pub fn has_time(&self) -> bool {
-        self.steps.iter().any(|step| step.place.is_timestamp())
+        self.steps.iter().any(|step| step.meaning.is_timestamp())
     }
 
     /// Splits a line into its fields. `None` if the line does not match the format.
@@ -124,7 +124,7 @@ impl Pattern {
                 FieldEnd::Before(byte) => rest.split_at(memchr::memchr(*byte, rest)?),
                 FieldEnd::Line => (rest, &rest[rest.len()..]),
             };
-            raw.parse_field(&step.place, text)?;
+            raw.parse_field(&step.meaning, text)?;
             rest = after;
         }
         (rest.is_empty() || self.open_end).then_some(raw)
@@ -142,7 +142,7 @@ fn field_end_rule(before: &[u8], place: &FieldMeaning, after: &[u8]) -> FieldEnd
                 FieldEnd::Text(Box::new(Finder::new(after).into_owned()))
             }
         }
-        [b' ', ..] if matches!(place, FieldMeaning::List | FieldMeaning::Client) => {
+        [b' ', ..] if matches!(place, FieldMeaning::UpstreamList | FieldMeaning::Client) => {
             FieldEnd::List(Box::new(Finder::new(after).into_owned()))
         }
         [b' '] if matches!(place, FieldMeaning::Duration(_)) => FieldEnd::Padded(b' '),
@@ -168,9 +168,9 @@ fn upstream_list_end(end: &Finder, text: &[u8]) -> Option<usize> {
 /// Returns whether the text of a timestamp field contains a blank.
 fn has_blank(place: &FieldMeaning) -> bool {
     match place {
-        FieldMeaning::Time(StampFormat::Pattern(tokens))
-        | FieldMeaning::Start(StampFormat::Pattern(tokens))
-        | FieldMeaning::End(StampFormat::Pattern(tokens)) => {
+        FieldMeaning::Time(TimestampFormat::Pattern(tokens))
+        | FieldMeaning::Start(TimestampFormat::Pattern(tokens))
+        | FieldMeaning::End(TimestampFormat::Pattern(tokens)) => {
             tokens.iter().any(|token| matches!(token, TimestampToken::Text(text) if text.contains(&b' ')))
         }
         _ => false,

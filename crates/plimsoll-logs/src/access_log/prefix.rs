@@ -72,9 +72,9 @@ impl LogPrefix {
 
     /// Returns a line without the prefix; `None` if the line lacks the prefix. `room` is a buffer
     /// for unescaped text.
-    pub fn strip<'a>(self, line: &'a [u8], room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+    pub fn strip<'a>(self, line: &'a [u8], buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         match self {
-            LogPrefix::DockerJson => docker_json_log_text(line, room),
+            LogPrefix::DockerJson => docker_json_log_text(line, buffer),
             _ => self.line_without_prefix(line),
         }
     }

@@ -2,7 +2,7 @@
 //! extended format, as IIS and CloudFront write it).
 
 use super::entry::{FieldMeaning, ParsedLogFields};
-use plimsoll_model::timestamp::{StampFormat, unix_time_ns};
+use plimsoll_model::timestamp::{TimestampFormat, unix_time_ns};
 use plimsoll_model::units::{MS, SECOND};
 
 /// The largest accepted number of fields in a `#Fields` directive.
@@ -25,7 +25,7 @@ enum W3cFieldMeaning {
     /// The duration of the request. The value of the variant is the unit of durations without a
     /// decimal point, ns. Durations with a decimal point are in seconds.
     Duration(u64),
-    Is(FieldMeaning),
+    Field(FieldMeaning),
 }
 
 /// Returns whether a line is a directive instead of a request.
@@ -49,15 +49,15 @@ impl W3cFields {
             "cs-uri-stem" => W3cFieldMeaning::Path,
             "cs-uri-query" => W3cFieldMeaning::Query,
             "time-taken" => W3cFieldMeaning::Duration(unit_ns),
-            "cs-uri" => W3cFieldMeaning::Is(FieldMeaning::Target),
-            "cs-method" => W3cFieldMeaning::Is(FieldMeaning::Method),
-            "sc-status" => W3cFieldMeaning::Is(FieldMeaning::Status),
-            "sc-bytes" => W3cFieldMeaning::Is(FieldMeaning::Bytes),
-            "c-ip" => W3cFieldMeaning::Is(FieldMeaning::Client),
-            "x-forwarded-for" if forwarded => W3cFieldMeaning::Is(FieldMeaning::Client),
-            "cs(user-agent)" => W3cFieldMeaning::Is(FieldMeaning::UserAgent),
-            "timestamp" => W3cFieldMeaning::Is(FieldMeaning::End(StampFormat::Auto)),
-            _ => W3cFieldMeaning::Is(FieldMeaning::Other),
+            "cs-uri" => W3cFieldMeaning::Field(FieldMeaning::Target),
+            "cs-method" => W3cFieldMeaning::Field(FieldMeaning::Method),
+            "sc-status" => W3cFieldMeaning::Field(FieldMeaning::Status),
+            "sc-bytes" => W3cFieldMeaning::Field(FieldMeaning::Bytes),
+            "c-ip" => W3cFieldMeaning::Field(FieldMeaning::Client),
+            "x-forwarded-for" if forwarded => W3cFieldMeaning::Field(FieldMeaning::Client),
+            "cs(user-agent)" => W3cFieldMeaning::Field(FieldMeaning::UserAgent),
+            "timestamp" => W3cFieldMeaning::Field(FieldMeaning::End(TimestampFormat::Auto)),
+            _ => W3cFieldMeaning::Field(FieldMeaning::Ignored),
         };
         let is_enough = has("time") && has("date") && (has("cs-uri-stem") || has("cs-uri"));
         let places = names.iter().map(place).collect();
@@ -81,7 +81,7 @@ impl W3cFields {
                     let unit_ns = if text.contains(&b'.') { SECOND } else { *unit_ns };
                     raw.parse_field(&FieldMeaning::Duration(unit_ns), text)?;
                 }
-                W3cFieldMeaning::Is(place) => raw.parse_field(place, text)?,
+                W3cFieldMeaning::Field(place) => raw.parse_field(place, text)?,
             }
         }
         // A line with more texts than declared fields has another format.

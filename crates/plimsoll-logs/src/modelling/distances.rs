@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 /// The widths of the time windows in which requests are counted for the index of dispersion, ns.
-const WINDOWS_NS: [u64; 4] = [100_000_000, 1_000_000_000, 10_000_000_000, 100_000_000_000];
+const WINDOW_WIDTHS_NS: [u64; 4] = [100_000_000, 1_000_000_000, 10_000_000_000, 100_000_000_000];
 /// The fewest windows from which an index of dispersion is computed. With 100 windows, the standard
 /// error of an index of dispersion is 14 %.
 const WINDOWS_MIN: u64 = 100;
@@ -23,13 +23,13 @@ pub const MIX_DISTANCE_MAX: f64 = 0.02;
 pub const DISPERSION_DIFFERENCE_MAX: f64 = 0.2;
 /// The number of standard deviations by which an index of dispersion may differ by chance. Short
 /// logs have few windows, so their dispersion varies more.
-const DISPERSION_DEVIATIONS: f64 = 3.0;
+const DISPERSION_DEVIATIONS_MAX: f64 = 3.0;
 /// The largest accepted difference between the cache hit ratios of log and model.
 pub const HIT_RATIO_DIFFERENCE_MAX: f64 = 0.02;
 /// The largest difference between log and model that counts as chance, in standard deviations of a
 /// figure over random draws of the model. A difference that chance explains is not an error of the
 /// model.
-const CHANCE_DEVIATIONS: f64 = 3.0;
+const CHANCE_DEVIATIONS_MAX: f64 = 3.0;
 /// The accepted distance between endpoint shares is `MIX_DISTANCE_MAX` plus
 /// `CHANCE_DISTANCE_FACTOR` times the distance that is expected by chance.
 const CHANCE_DISTANCE_FACTOR: f64 = 1.5;
@@ -79,13 +79,13 @@ pub struct ModelDistances {
     pub dispersion: Vec<(u64, Option<(f64, f64)>)>,
     /// The largest relative difference of each entry of `dispersion` at which log and model count
     /// as equal.
-    pub dispersion_off_max: Vec<f64>,
+    pub dispersion_difference_max: Vec<f64>,
     /// The quantiles of the number of requests in a visit. Each tuple has the quantile, 0 to 1, and
     /// the values of log and model.
     pub visit_requests: Vec<(f64, f64, f64)>,
     /// The largest difference of each entry of `visit_requests` at which log and model count as
     /// equal, in requests.
-    pub visit_off_max: Vec<f64>,
+    pub visit_requests_difference_max: Vec<f64>,
     /// The quantiles of the wait from a response to the next request. Each tuple has the quantile,
     /// 0 to 1, and the values of log and model in ns. Empty if no visit has several requests.
     pub waits_ns: Vec<(f64, f64, f64)>,
@@ -96,7 +96,7 @@ pub struct ModelDistances {
     /// the hit ratios of log and model.
     pub hit_ratio: Vec<(usize, f64, f64)>,
     /// The largest difference of each entry of `hit_ratio` at which log and model count as equal.
-    pub hit_off_max: Vec<f64>,
+    pub hit_ratio_difference_max: Vec<f64>,
 }
 
 /// A figure whose difference between log and model exceeds its bound.
@@ -105,7 +105,7 @@ pub struct DivergentFigure {
     /// The name of the figure.
     pub name: String,
     /// The difference and its bound, as a sentence.
-    pub said: String,
+    pub message: String,
 }
 
 /// Formats a share as a percentage.
@@ -165,7 +165,7 @@ impl StreamFigures {
             span_ns,
             requests: requests.len() as f64,
             routes,
-            dispersion: WINDOWS_NS.map(|width_ns| {
+            dispersion: WINDOW_WIDTHS_NS.map(|width_ns| {
                 if resolution_ns > width_ns { None } else { dispersion_index(requests, span_ns, width_ns) }
             }),
             visit_requests: quantiles(&lengths),
@@ -224,12 +224,12 @@ fn dispersion_index(requests: &[StreamRequest], span_ns: u64, width_ns: u64) -> 
 /// Returns the largest accepted relative difference between two indices of dispersion, each over
 /// `windows` windows. With few windows the bound is larger, because chance changes the index of
 /// dispersion more.
-fn dispersion_off_max(windows: u64) -> f64 {
+fn dispersion_difference_max(windows: u64) -> f64 {
     if windows < WINDOWS_MIN {
         // A log with too few windows gets no index of dispersion, so the bound is not used.
         return DISPERSION_DIFFERENCE_MAX;
     }
-    DISPERSION_DIFFERENCE_MAX.max(DISPERSION_DEVIATIONS * (2.0 / windows.saturating_sub(1).max(1) as f64).sqrt())
+    DISPERSION_DIFFERENCE_MAX.max(DISPERSION_DEVIATIONS_MAX * (2.0 / windows.saturating_sub(1).max(1) as f64).sqrt())
 }
 
 /// Returns the hit ratio of an LRU cache that holds `size` paths.
@@ -259,7 +259,7 @@ fn chance_difference(draws: &[StreamFigures], figure: impl Fn(&StreamFigures) ->
     let values: Vec<f64> = draws.iter().map(figure).collect();
     let mean = values.iter().sum::<f64>() / count;
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    CHANCE_DEVIATIONS * (variance * (1.0 + 1.0 / count)).sqrt()
+    CHANCE_DEVIATIONS_MAX * (variance * (1.0 + 1.0 / count)).sqrt()
 }
 
 /// Returns the total variation distance between two lists of shares.
@@ -286,7 +286,7 @@ impl ModelDistances {
         });
         let hit_off_max = (0..3).map(|at| HIT_RATIO_DIFFERENCE_MAX + chance_difference(draws, |draw| draw.hits[at]));
         let dispersion_off = |at: usize| {
-            let bound = dispersion_off_max(log.span_ns / WINDOWS_NS[at]);
+            let bound = dispersion_difference_max(log.span_ns / WINDOW_WIDTHS_NS[at]);
             let chance = chance_difference(draws, |draw| draw.dispersion[at].unwrap_or(0.0));
             log.dispersion[at].map_or(bound, |index| bound.max(chance / index.max(f64::MIN_POSITIVE)))
         };
@@ -299,10 +299,10 @@ impl ModelDistances {
         ModelDistances {
             mix_tv,
             mix_tv_max: MIX_DISTANCE_MAX + CHANCE_DISTANCE_FACTOR * off_mean,
-            visit_off_max,
-            hit_off_max,
-            dispersion: (0..4).map(|at| (WINDOWS_NS[at], log.dispersion[at].zip(model.dispersion[at]))).collect(),
-            dispersion_off_max: (0..4).map(dispersion_off).collect(),
+            visit_requests_difference_max: visit_off_max,
+            hit_ratio_difference_max: hit_off_max,
+            dispersion: (0..4).map(|at| (WINDOW_WIDTHS_NS[at], log.dispersion[at].zip(model.dispersion[at]))).collect(),
+            dispersion_difference_max: (0..4).map(dispersion_off).collect(),
             visit_requests: three(log.visit_requests, model.visit_requests),
             waits_ns: log.waits_ns.zip(model.waits_ns).map_or(Vec::new(), |(log, model)| three(log, model)),
             transitions_tv: (!log.transitions.is_empty()).then_some(follows / 2.0),
@@ -313,7 +313,7 @@ impl ModelDistances {
     /// Returns the figures whose differences exceed their bounds.
     pub fn figures_over_bounds(&self) -> Vec<DivergentFigure> {
         let mut apart = Vec::new();
-        let mut say = |name: String, said: String| apart.push(DivergentFigure { name, said });
+        let mut say = |name: String, said: String| apart.push(DivergentFigure { name, message: said });
         if self.mix_tv > self.mix_tv_max {
             let said = format!(
                 "the mix of endpoints differs by {mix_difference} in total between model and log, and the bound is \
@@ -323,7 +323,7 @@ impl ModelDistances {
             );
             say("mix".to_owned(), said);
         }
-        for ((width_ns, both), off_max) in self.dispersion.iter().zip(&self.dispersion_off_max) {
+        for ((width_ns, both), off_max) in self.dispersion.iter().zip(&self.dispersion_difference_max) {
             if let Some((log, model)) = both.filter(|(log, model)| (model - log).abs() > off_max * log) {
                 let window_s = *width_ns as f64 / 1e9;
                 let said = format!(
@@ -336,7 +336,7 @@ impl ModelDistances {
                 say(format!("dispersion at {window_s} s"), said);
             }
         }
-        for ((quantile, log, model), off_max) in self.visit_requests.iter().zip(&self.visit_off_max) {
+        for ((quantile, log, model), off_max) in self.visit_requests.iter().zip(&self.visit_requests_difference_max) {
             if (model - log).abs() > *off_max {
                 let percentile = quantile * 100.0;
                 let said = format!(
@@ -348,7 +348,7 @@ impl ModelDistances {
                 say(format!("p{percentile} of a visit's requests"), said);
             }
         }
-        for ((size, log, model), off_max) in self.hit_ratio.iter().zip(&self.hit_off_max) {
+        for ((size, log, model), off_max) in self.hit_ratio.iter().zip(&self.hit_ratio_difference_max) {
             if (model - log).abs() > *off_max {
                 let (log_hits, model_hits, points) = (percent_text(*log), percent_text(*model), 100.0 * off_max);
                 let said = format!(
@@ -404,7 +404,7 @@ mod tests {
         let apart = ModelDistances::compare_log_with_draws(&log, &[figures(&other)], caches).figures_over_bounds();
         let expect = ["mix", "dispersion at 0.1 s", "hits of a cache of 24", "hits of a cache of 98"];
         assert!(expect.iter().all(|part| apart.iter().any(|figure| figure.name == *part)), "{apart:?}");
-        assert!(apart[0].said.contains("and the bound is 2.0 %"), "{apart:?}");
+        assert!(apart[0].message.contains("and the bound is 2.0 %"), "{apart:?}");
     }
 
     #[test]
@@ -449,7 +449,11 @@ mod tests {
     #[test]
     fn few_windows_allow_larger_differences() {
         for (windows, expect) in [(99, 0.2), (100, 0.426), (201, 0.3), (1000, 0.2), (1_000_000, 0.2)] {
-            assert!((dispersion_off_max(windows) - expect).abs() < 1e-3, "{windows}: {}", dispersion_off_max(windows));
+            assert!(
+                (dispersion_difference_max(windows) - expect).abs() < 1e-3,
+                "{windows}: {}",
+                dispersion_difference_max(windows)
+            );
         }
     }
 

@@ -10,10 +10,10 @@
 //! Not here: reading logs, writing files, and random draws during a load (the engine).
 
 mod distances;
-mod pace;
 mod redacted_targets;
 mod sequences;
 mod think_times;
+mod visit_arrivals;
 mod visitor_paths;
 mod visits;
 
@@ -33,7 +33,7 @@ use visitor_paths::EndpointRequests;
 use visits::Visits;
 
 pub use distances::{DivergentFigure, ModelDistances, StreamFigures, StreamRequest, cache_sizes, count_distinct_paths};
-pub use pace::ModelPace;
+pub use visit_arrivals::VisitArrivals;
 pub use visits::VISIT_REQUESTS_MAX;
 
 /// The largest number of rows in a file of paths. If an endpoint has more requests than the file
@@ -59,7 +59,7 @@ pub struct TrafficModel {
     /// The files with rows of paths, each with its name and content.
     pub files: Vec<(String, String)>,
     /// The rate of visits over time; for a mix of single requests, the rate of requests.
-    pub pace: ModelPace,
+    pub visit_arrivals: VisitArrivals,
     /// The sizes of the model and of the log, for reports.
     pub facts: ModelFacts,
     /// The requests of the log, in order of start, for comparison with requests drawn from the
@@ -92,7 +92,7 @@ pub struct ModelFacts {
     /// The number of distinct endpoint sequences of visits in the log.
     pub sequences: usize,
     /// The number of requests of the log that the model omits, by reason.
-    pub left_out: BTreeMap<String, u64>,
+    pub omitted_requests: BTreeMap<String, u64>,
     /// The number of distinct path parts that look like secret keys and were replaced.
     pub keys_withheld: usize,
 }
@@ -105,7 +105,7 @@ pub struct ModelOptions<'n> {
     /// The folder for files of paths.
     pub folder: &'n str,
     /// The comment lines for the beginning of the traffic file.
-    pub about: &'n [String],
+    pub comment_lines: &'n [String],
     /// Whether path parts that look like secret keys stay unchanged.
     pub keep_keys: bool,
 }
@@ -126,7 +126,7 @@ impl TrafficModel {
     /// Fits a model to the requests of a log. `None` if the log has no usable requests.
     pub fn fit(gathered: LogRequests, seed: u64, names: &ModelOptions) -> Option<TrafficModel> {
         let resolution_ns = gathered.resolution_ns();
-        let left_out = gathered.left_out().clone();
+        let left_out = gathered.skip_counts().clone();
         let routes: Vec<(String, String)> =
             gathered.methods_and_templates().map(|(m, t)| (m.to_owned(), t.to_owned())).collect();
         let (targets, requests, first_ns, span_ns) = gathered.into_time_order(seed)?;
@@ -135,7 +135,7 @@ impl TrafficModel {
         let visits = Visits::from_requests(requests);
         let mut by_route: Vec<Vec<u32>> = vec![Vec::new(); routes.len()];
         let mut answers: Vec<(u128, u64)> = vec![(0, 0); routes.len()];
-        let mut thoughts = ThinkTimes::default();
+        let mut think_times = ThinkTimes::default();
         let mut own_paths = vec![EndpointRequests::default(); routes.len()];
         let mut stream = Vec::with_capacity(visits.requests.len());
         for (number, visit) in visits.visits.iter().enumerate() {
@@ -149,7 +149,7 @@ impl TrafficModel {
                 answers[route].1 += 1;
                 let wait_ns = before.map(|before| {
                     let wait_ns = request.start_ns.saturating_sub(before.end_ns());
-                    thoughts.add(before.route, request.route, wait_ns);
+                    think_times.add(before.route, request.route, wait_ns);
                     wait_ns
                 });
                 let path = hash(targets.redacted_path(request.target).as_bytes(), u64::from(request.route));
@@ -166,8 +166,9 @@ impl TrafficModel {
             true => stream.iter().map(|request| (request.start_ns + first_ns, 1.0)).collect(),
             false => visits.weighted_visit_starts(),
         };
-        let pace = ModelPace::from_starts(&starts, first_ns, span_ns);
-        let (base, mut about, load) = (Some(names.base.to_owned()), names.about.to_vec(), pace.draft_load_table());
+        let pace = VisitArrivals::from_starts(&starts, first_ns, span_ns);
+        let (base, mut about, load) =
+            (Some(names.base.to_owned()), names.comment_lines.to_vec(), pace.draft_load_table());
         if targets.keys > 0 {
             about.push(format!(
                 "Parts of paths that look like secret keys are withheld: {WITHHELD_KEY_PREFIX}1 and so on stand for \
@@ -222,7 +223,7 @@ impl TrafficModel {
             let kept = select_sequences(visits.visits.iter().map(of_visit), SEQUENCES_MAX);
             let weights: Vec<f64> = kept.iter().map(|sequence| sequence.weight).collect();
             for (sequence, weight) in kept.iter().zip(integer_weights(&weights)) {
-                draft.scenarios.push(draft_scenario(sequence, weight, &models, &mut thoughts));
+                draft.scenarios.push(draft_scenario(sequence, weight, &models, &mut think_times));
             }
         }
         let facts = ModelFacts {
@@ -232,7 +233,7 @@ impl TrafficModel {
             endpoints: routes.len(),
             scenarios: draft.scenarios.len(),
             sequences: distinct,
-            left_out,
+            omitted_requests: left_out,
             keys_withheld: targets.keys,
         };
         let text = draft.finish("the traffic model has no request to send").ok()?.text;
@@ -241,7 +242,7 @@ impl TrafficModel {
         Some(TrafficModel {
             text,
             files,
-            pace,
+            visit_arrivals: pace,
             facts,
             stream,
             span_ns,
@@ -258,14 +259,14 @@ impl TrafficModel {
         // route `(other paths)`. Requests drawn from the model are in another order than the log,
         // so the mapper finds each request's route by the text of the template.
         let endpoints = Endpoints::new(TEMPLATES_MAX);
-        RouteMapper { endpoints, of: &self.endpoints, withheld: &self.withheld, fold }
+        RouteMapper { endpoints, route_by_endpoint: &self.endpoints, withheld: &self.withheld, fold }
     }
 }
 
 /// Maps requests that were drawn from a model to the endpoints of the log.
 pub struct RouteMapper<'m> {
     endpoints: Endpoints,
-    of: &'m BTreeMap<(String, String), RouteNumber>,
+    route_by_endpoint: &'m BTreeMap<(String, String), RouteNumber>,
     withheld: &'m WithheldRoutes,
     fold: Option<&'m PathReplacement<'m>>,
 }
@@ -283,7 +284,12 @@ impl RouteMapper<'_> {
         let template = self.endpoints.all.get(number as usize).map_or("(other paths)", |endpoint| &endpoint.template);
         let key = (method.to_owned(), template.to_owned());
         let other = (method.to_owned(), "(other paths)".to_owned());
-        let route = self.of.get(&key).or_else(|| self.of.get(&other)).copied().unwrap_or(RouteNumber::MAX);
+        let route = self
+            .route_by_endpoint
+            .get(&key)
+            .or_else(|| self.route_by_endpoint.get(&other))
+            .copied()
+            .unwrap_or(RouteNumber::MAX);
         (route, hash(target.as_bytes(), u64::from(route)))
     }
 }
@@ -294,7 +300,7 @@ impl RouteModel {
             name: Some(self.name.clone()),
             think,
             times: (times > 1).then_some(times),
-            what: DraftAction::Request(Box::new(DraftRequest {
+            action: DraftAction::Request(Box::new(DraftRequest {
                 method: self.method.clone(),
                 target: self.target.clone(),
                 body: DraftBody::None,
@@ -307,15 +313,20 @@ impl RouteModel {
 
 /// Converts a sequence of endpoints to a scenario. Consecutive requests to one endpoint become two
 /// steps: one step for the first request, and one repeated step for all further requests.
-fn draft_scenario(sequence: &Sequence, weight: u32, models: &[RouteModel], thoughts: &mut ThinkTimes) -> DraftScenario {
+fn draft_scenario(
+    sequence: &Sequence,
+    weight: u32,
+    models: &[RouteModel],
+    think_times: &mut ThinkTimes,
+) -> DraftScenario {
     let mut steps = Vec::new();
     let mut before: Option<RouteNumber> = None;
     for alike in sequence.routes.chunk_by(|a, b| a == b) {
         let route = alike[0];
         let model = &models[usize::from(route)];
-        steps.push(model.draft_step(before.and_then(|before| thoughts.think_time_between(before, route)), 1));
+        steps.push(model.draft_step(before.and_then(|before| think_times.think_time_between(before, route)), 1));
         if alike.len() > 1 {
-            steps.push(model.draft_step(thoughts.think_time_between(route, route), alike.len() as u32 - 1));
+            steps.push(model.draft_step(think_times.think_time_between(route, route), alike.len() as u32 - 1));
         }
         before = Some(route);
     }

@@ -11,7 +11,7 @@ const SAMPLES_MAX: usize = 10_000;
 /// The fewest waits from which a pair of endpoints gets its own think time.
 const SAMPLES_MIN: usize = 8;
 /// The limit below which the wait between two requests counts as no wait, s.
-const NO_WAIT_S: f64 = 0.000_5;
+const NO_WAIT_S_MAX: f64 = 0.000_5;
 /// The smallest standard deviation of the logarithm of waits at which the think time is random.
 /// With a smaller standard deviation, the think time is constant.
 const SIGMA_MIN: f64 = 0.02;
@@ -21,7 +21,7 @@ const SIGMA_MAX: f64 = 5.0;
 /// The largest accepted factor between fitted and observed quantiles of a log-normal distribution.
 const QUANTILE_FIT_FACTOR_MAX: f64 = 1.5;
 /// The limit below which waits count as equal when fitted and observed quantiles are compared, s.
-const EQUAL_WAIT_S: f64 = 0.02;
+const EQUAL_WAIT_S_MAX: f64 = 0.02;
 /// The number of think times in a random choice.
 const EMPIRICAL_TIMES_COUNT: usize = 20;
 /// The fewest waits from which the think times of a random choice are derived.
@@ -65,10 +65,10 @@ fn fit_think_time(waits: &mut [f64]) -> Option<String> {
     waits.sort_unstable_by(f64::total_cmp);
     let at = |share: f64| waits[((waits.len() - 1) as f64 * share).round() as usize];
     let (low, median, high) = (at(0.16), at(0.5), at(0.84));
-    if high < NO_WAIT_S || (median < NO_WAIT_S && waits.len() < EMPIRICAL_WAITS_MIN) {
+    if high < NO_WAIT_S_MAX || (median < NO_WAIT_S_MAX && waits.len() < EMPIRICAL_WAITS_MIN) {
         return None;
     }
-    if median < NO_WAIT_S {
+    if median < NO_WAIT_S_MAX {
         return Some(random_choice(waits));
     }
     // The width of the fitted distribution follows from the quantiles 0.16 and 0.84 of the waits,
@@ -76,13 +76,14 @@ fn fit_think_time(waits: &mut [f64]) -> Option<String> {
     // distribution would make rare long waits too long.
     let mean = waits.iter().sum::<f64>() / waits.len() as f64;
     let with_mean = |mean: f64| (2.0 * (mean / median).max(1.0).ln()).sqrt();
-    let usual = (high / low.max(NO_WAIT_S)).max(1.0).ln() / 2.0;
+    let usual = (high / low.max(NO_WAIT_S_MAX)).max(1.0).ln() / 2.0;
     let sigma = usual.clamp(with_mean(mean), with_mean(MEAN_FACTOR_MAX * mean.max(median))).min(SIGMA_MAX);
     // Each pair is a probability, and the quantile of the standard normal distribution at this
     // probability.
     let quantiles = [(0.1, -1.2816), (0.25, -0.6745), (0.75, 0.6745), (0.9, 1.2816)];
     let is_off = |(share, deviations): (f64, f64)| {
-        let (seen, fitted) = (at(share).max(EQUAL_WAIT_S), (median * (sigma * deviations).exp()).max(EQUAL_WAIT_S));
+        let (seen, fitted) =
+            (at(share).max(EQUAL_WAIT_S_MAX), (median * (sigma * deviations).exp()).max(EQUAL_WAIT_S_MAX));
         (seen / fitted).max(fitted / seen) > QUANTILE_FIT_FACTOR_MAX
     };
     if waits.len() >= EMPIRICAL_WAITS_MIN && quantiles.into_iter().any(is_off) {

@@ -19,7 +19,7 @@ pub struct Visits {
     /// The number of visits that were split, and the number of requests in these visits.
     pub split_visits: (u64, u64),
     /// Whether each request is part of a split visit. Empty if no visit was split.
-    taken_apart: Vec<bool>,
+    is_split: Vec<bool>,
 }
 
 impl Visits {
@@ -43,7 +43,7 @@ impl Visits {
             visits.extend(range.map(|number| number..number + 1));
         }
         visits.sort_by_key(|visit| requests[visit.start].start_ns);
-        Visits { requests, visits, split_visits: long, taken_apart }
+        Visits { requests, visits, split_visits: long, is_split: taken_apart }
     }
 
     /// Returns the requests of one visit.
@@ -61,7 +61,7 @@ impl Visits {
         let whole = (self.visits.len() as u64 - self.split_visits.1).max(1) as f64;
         let mean = self.requests.len() as f64 / self.visits.len().max(1) as f64;
         let of_whole = (self.requests.len() as u64 - self.split_visits.1) as f64 / whole / mean;
-        let weight = |start: usize| match self.taken_apart.get(start) {
+        let weight = |start: usize| match self.is_split.get(start) {
             Some(true) => 1.0 / mean,
             _ => of_whole,
         };

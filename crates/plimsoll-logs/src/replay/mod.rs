@@ -72,12 +72,12 @@ pub struct RequestCollector<'f> {
     /// The route of each endpoint, by endpoint number.
     route_by_endpoint: Vec<Option<RouteNumber>>,
     /// The routes that endpoints beyond `ENDPOINTS_MAX` share, by HTTP method.
-    beyond: BTreeMap<String, RouteNumber>,
+    routes_beyond_limit: BTreeMap<String, RouteNumber>,
     routes: Vec<ReplayRoute>,
     targets: RequestPaths,
     numbers: HashKeyMap<u32>,
     requests: Vec<LoggedRequest>,
-    left_out: BTreeMap<String, u64>,
+    skip_counts: BTreeMap<String, u64>,
     resolution_ns: u64,
     is_full: bool,
     /// A reusable buffer for the method and path of the current request.
@@ -90,7 +90,7 @@ pub struct LogRequests {
     routes: Vec<ReplayRoute>,
     targets: RequestPaths,
     requests: Vec<LoggedRequest>,
-    left_out: BTreeMap<String, u64>,
+    skip_counts: BTreeMap<String, u64>,
     resolution_ns: u64,
 }
 
@@ -99,7 +99,7 @@ pub struct LogRequests {
 #[derive(Debug, Clone)]
 pub struct Replay {
     routes: Vec<ReplayRoute>,
-    listed: Arc<RequestList>,
+    request_list: Arc<RequestList>,
     /// The start time of each request. `None` if the load draws random sessions of the log.
     pub arrivals: Option<ArrivalTimes>,
     /// The length of the load, ns. If the load draws random sessions, `length_ns` is the length of
@@ -116,10 +116,10 @@ pub enum ReplayError {
     /// The log has no request to replay, because the log is empty, or all its requests were
     /// skipped.
     #[error("no request of the log remains to be sent")]
-    Nothing,
+    NoRequests,
     /// The log has more than [`REQUESTS_MAX`] requests, or too many paths or routes.
     #[error("the log has more than {} million requests, or paths of more than 1 GiB: more than plimsoll keeps in memory", REQUESTS_MAX / 1_000_000)]
-    TooMany,
+    TooManyRequests,
     /// The replay would be longer than 30 days.
     #[error("the replay would last {days} days, longer than the maximum of 30 days")]
     TooLong {
@@ -135,12 +135,12 @@ impl<'f> RequestCollector<'f> {
             choice,
             endpoints: Endpoints::new(ENDPOINTS_MAX),
             route_by_endpoint: Vec::new(),
-            beyond: BTreeMap::new(),
+            routes_beyond_limit: BTreeMap::new(),
             routes: Vec::new(),
             targets: RequestPaths::default(),
             numbers: HashKeyMap::default(),
             requests: Vec::new(),
-            left_out: BTreeMap::new(),
+            skip_counts: BTreeMap::new(),
             resolution_ns: SECOND,
             is_full: false,
             text: String::new(),
@@ -193,18 +193,18 @@ impl<'f> RequestCollector<'f> {
 
     /// Counts a skipped request by its reason.
     fn count_skipped(&mut self, why: &str) {
-        if self.left_out.len() >= METHODS_MAX && !self.left_out.contains_key(why) {
+        if self.skip_counts.len() >= METHODS_MAX && !self.skip_counts.contains_key(why) {
             return self.count_skipped_other_method();
         }
-        match self.left_out.get_mut(why) {
+        match self.skip_counts.get_mut(why) {
             Some(count) => *count += 1,
-            None => drop(self.left_out.insert(why.to_owned(), 1)),
+            None => drop(self.skip_counts.insert(why.to_owned(), 1)),
         }
     }
 
     #[cold]
     fn count_skipped_other_method(&mut self) {
-        *self.left_out.entry("other methods".to_owned()).or_default() += 1;
+        *self.skip_counts.entry("other methods".to_owned()).or_default() += 1;
     }
 
     /// Returns the number of the path that begins at offset `from` of the buffer `text`. `None` if
@@ -227,14 +227,14 @@ impl<'f> RequestCollector<'f> {
     fn find_or_add_route(&mut self, method: &str, entry: &Entry) -> Option<RouteNumber> {
         let (number, _) = self.endpoints.add(method.as_bytes(), entry.path(), self.choice.fold);
         let Some(TrafficEndpoint { template, .. }) = self.endpoints.all.get(number as usize) else {
-            if let Some(route) = self.beyond.get(method) {
+            if let Some(route) = self.routes_beyond_limit.get(method) {
                 return Some(*route);
             }
-            if self.beyond.len() >= METHODS_MAX {
+            if self.routes_beyond_limit.len() >= METHODS_MAX {
                 return None;
             }
             let route = push_route(&mut self.routes, method, "(other paths)");
-            self.beyond.insert(method.to_owned(), route);
+            self.routes_beyond_limit.insert(method.to_owned(), route);
             return Some(route);
         };
         if self.route_by_endpoint.len() <= number as usize {
@@ -247,13 +247,14 @@ impl<'f> RequestCollector<'f> {
     /// Returns the collected requests in order of time, or an error if the log had too many
     /// requests, paths or routes.
     pub fn finish(self) -> Result<LogRequests, ReplayError> {
-        let RequestCollector { routes, targets, mut requests, left_out, resolution_ns, is_full, .. } = self;
+        let RequestCollector { routes, targets, mut requests, skip_counts: left_out, resolution_ns, is_full, .. } =
+            self;
         if is_full {
-            return Err(ReplayError::TooMany);
+            return Err(ReplayError::TooManyRequests);
         }
         // The sort is stable: requests with equal timestamps keep the order of their lines.
         requests.sort_by_key(|request| request.start_ns);
-        Ok(LogRequests { routes, targets, requests, left_out, resolution_ns })
+        Ok(LogRequests { routes, targets, requests, skip_counts: left_out, resolution_ns })
     }
 }
 
@@ -282,11 +283,11 @@ fn comes_from_server(status: u16) -> bool {
 impl LogRequests {
     /// Returns the number of lines that were skipped because of a missing method.
     pub fn lines_without_method(&self) -> u64 {
-        self.left_out.get(NO_METHOD).copied().unwrap_or(0)
+        self.skip_counts.get(NO_METHOD).copied().unwrap_or(0)
     }
 
     /// Returns the number of requests to replay.
-    pub fn requests(&self) -> usize {
+    pub fn request_count(&self) -> usize {
         self.requests.len()
     }
 
@@ -301,8 +302,8 @@ impl LogRequests {
     }
 
     /// Returns the number of skipped requests by reason.
-    pub(crate) fn left_out(&self) -> &BTreeMap<String, u64> {
-        &self.left_out
+    pub(crate) fn skip_counts(&self) -> &BTreeMap<String, u64> {
+        &self.skip_counts
     }
 
     /// Returns the paths, the requests in order of time, the first arrival and the length of the
@@ -323,8 +324,10 @@ impl LogRequests {
     /// Returns an error if no request remains, if the load is longer than 30 days, or if the scaled
     /// load has more than [`REQUESTS_MAX`] requests.
     pub fn to_replay(self, timing: &ReplayTiming) -> Result<Replay, ReplayError> {
-        let LogRequests { routes, targets, mut requests, left_out, resolution_ns } = self;
-        let (Some(first), Some(last)) = (requests.first(), requests.last()) else { return Err(ReplayError::Nothing) };
+        let LogRequests { routes, targets, mut requests, skip_counts: left_out, resolution_ns } = self;
+        let (Some(first), Some(last)) = (requests.first(), requests.last()) else {
+            return Err(ReplayError::NoRequests);
+        };
         let (first_ns, span_ns) = (first.start_ns, (last.start_ns - first.start_ns).saturating_add(resolution_ns));
         let spread = resolution_ns >= SECOND;
         if spread {
@@ -332,8 +335,8 @@ impl LogRequests {
         }
         if timing.scale_milli != 1000 {
             let room = REQUESTS_MAX;
-            requests =
-                scaled::scale_sessions(requests, timing, (first_ns, span_ns), room).ok_or(ReplayError::TooMany)?;
+            requests = scaled::scale_sessions(requests, timing, (first_ns, span_ns), room)
+                .ok_or(ReplayError::TooManyRequests)?;
         }
         let at_speed =
             |ns: u64| u64::try_from(u128::from(ns) * 1000 / u128::from(timing.speed_milli.max(1))).unwrap_or(u64::MAX);
@@ -358,8 +361,8 @@ impl LogRequests {
         let targets = Arc::new(targets);
         Ok(Replay {
             routes,
-            listed: Arc::new(RequestList { targets, entries, sessions: None, facts }),
-            arrivals: Some(ArrivalTimes::new(starts_ns, 0, length_ns).ok_or(ReplayError::Nothing)?),
+            request_list: Arc::new(RequestList { targets, entries, sessions: None, facts }),
+            arrivals: Some(ArrivalTimes::new(starts_ns, 0, length_ns).ok_or(ReplayError::NoRequests)?),
             length_ns,
         })
     }
@@ -370,9 +373,9 @@ impl LogRequests {
     /// # Errors
     /// Returns an error if the log has no requests, or too many requests.
     pub fn to_session_replay(self, seed: u64, lines: u64) -> Result<Replay, ReplayError> {
-        let (routes, left_out, resolution_ns) = (self.routes.clone(), self.left_out.clone(), self.resolution_ns);
-        let (targets, requests, _, span_ns) = self.into_time_order(seed).ok_or(ReplayError::Nothing)?;
-        let (sessions, facts) = sessions::group_sessions(&requests, span_ns).ok_or(ReplayError::TooMany)?;
+        let (routes, left_out, resolution_ns) = (self.routes.clone(), self.skip_counts.clone(), self.resolution_ns);
+        let (targets, requests, _, span_ns) = self.into_time_order(seed).ok_or(ReplayError::NoRequests)?;
+        let (sessions, facts) = sessions::group_sessions(&requests, span_ns).ok_or(ReplayError::TooManyRequests)?;
         let spread = resolution_ns >= SECOND;
         let drawn_from = Some(facts);
         let facts = ReplayFacts {
@@ -386,7 +389,7 @@ impl LogRequests {
         let entries = requests.iter().map(listed_request).collect();
         let targets = Arc::new(targets);
         let listed = Arc::new(RequestList { targets, entries, sessions: Some(sessions), facts });
-        Ok(Replay { routes, listed, arrivals: None, length_ns: span_ns })
+        Ok(Replay { routes, request_list: listed, arrivals: None, length_ns: span_ns })
     }
 }
 
@@ -409,12 +412,12 @@ pub struct ReplayDefaults {
 
 impl Replay {
     /// Returns the number of requests in the list.
-    pub fn requests(&self) -> u64 {
-        self.listed.entries.len() as u64
+    pub fn request_count(&self) -> u64 {
+        self.request_list.entries.len() as u64
     }
 
     /// Returns the number of endpoints.
-    pub fn endpoints(&self) -> usize {
+    pub fn endpoint_count(&self) -> usize {
         self.routes.len()
     }
 
@@ -423,7 +426,7 @@ impl Replay {
         let route = |route: &ReplayRoute| {
             let request = Request {
                 method: route.method.clone(),
-                target: self.listed.targets.get(route.example).to_owned(),
+                target: self.request_list.targets.get(route.example).to_owned(),
                 headers: defaults.headers.clone(),
                 body: Vec::new(),
             };
@@ -444,7 +447,7 @@ impl Replay {
             data: Vec::new(),
             variables: Vec::new(),
             setup_teardown: SetupTeardown::default(),
-            request_list: Some(Arc::clone(&self.listed)),
+            request_list: Some(Arc::clone(&self.request_list)),
             redact,
         }
     }

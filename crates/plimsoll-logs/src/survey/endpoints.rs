@@ -30,7 +30,7 @@ pub(crate) struct Endpoints {
     /// bits of this hash select the slot.
     path_cache: Vec<(u64, u32)>,
     /// The number of requests to endpoints beyond the first `max` endpoints.
-    pub beyond: u64,
+    pub requests_beyond_limit: u64,
     text: Vec<u8>,
 }
 
@@ -45,7 +45,7 @@ impl Endpoints {
             all: Vec::new(),
             numbers: HashKeyMap::default(),
             path_cache: vec![(0, ENDPOINT_BEYOND_LIMIT); ENDPOINT_CACHE_SLOTS],
-            beyond: 0,
+            requests_beyond_limit: 0,
             text: Vec::new(),
         }
     }
@@ -65,7 +65,7 @@ impl Endpoints {
         };
         match self.all.get_mut(number as usize) {
             Some(endpoint) => endpoint.requests += 1,
-            None => self.beyond += 1,
+            None => self.requests_beyond_limit += 1,
         }
         (number, key)
     }

@@ -8,8 +8,8 @@ use super::hashing::HashKeyMap;
 /// Counts of items, which are identified by hashes. Each stored item has a value, such as its text.
 #[derive(Debug, Clone)]
 pub(super) struct FrequentItemCounter<V> {
-    seen: HashKeyMap<CountedItem<V>>,
-    most: usize,
+    items: HashKeyMap<CountedItem<V>>,
+    items_max: usize,
     /// The largest count that any dropped item may have had.
     dropped_count_max: u64,
 }
@@ -28,30 +28,30 @@ pub(super) struct CountedItem<V> {
 impl<V> FrequentItemCounter<V> {
     /// Creates an empty counter that stores at most `most` items.
     pub fn new(most: usize) -> FrequentItemCounter<V> {
-        FrequentItemCounter { seen: HashKeyMap::default(), most, dropped_count_max: 0 }
+        FrequentItemCounter { items: HashKeyMap::default(), items_max: most, dropped_count_max: 0 }
     }
 
     /// Counts one occurrence of the item with this hash. `value` creates the value of an item that
     /// is not stored.
     #[inline]
     pub fn add(&mut self, hash: u64, value: impl FnOnce() -> V) {
-        if let Some(seen) = self.seen.get_mut(&hash) {
+        if let Some(seen) = self.items.get_mut(&hash) {
             seen.count += 1;
             return;
         }
-        if self.seen.len() >= self.most {
+        if self.items.len() >= self.items_max {
             self.drop_rarest();
         }
-        self.seen.insert(hash, CountedItem { count: 1, before_max: self.dropped_count_max, value: value() });
+        self.items.insert(hash, CountedItem { count: 1, before_max: self.dropped_count_max, value: value() });
     }
 
     /// Drops the rarer half of the items.
     fn drop_rarest(&mut self) {
-        let mut counts: Vec<u64> = self.seen.values().map(|seen| seen.count + seen.before_max).collect();
+        let mut counts: Vec<u64> = self.items.values().map(|seen| seen.count + seen.before_max).collect();
         let middle = counts.len() / 2;
         let (_, median, _) = counts.select_nth_unstable(middle);
         self.dropped_count_max = *median;
-        self.seen.retain(|_, seen| seen.count + seen.before_max > self.dropped_count_max);
+        self.items.retain(|_, seen| seen.count + seen.before_max > self.dropped_count_max);
     }
 
     /// Returns the largest amount by which a count may be too low; 0 if all counts are exact.
@@ -61,7 +61,7 @@ impl<V> FrequentItemCounter<V> {
 
     /// Returns all stored items, in no particular order.
     pub fn items(&self) -> impl Iterator<Item = &CountedItem<V>> {
-        self.seen.values()
+        self.items.values()
     }
 }
 

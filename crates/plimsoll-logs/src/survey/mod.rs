@@ -50,7 +50,7 @@ pub struct Survey<'f> {
     first_ns: u64,
     last_ns: u64,
     resolution_ns: u64,
-    with_duration: u64,
+    requests_with_duration: u64,
     requests_without_arrival: u64,
     duration_ns: u128,
     endpoints: Endpoints,
@@ -74,7 +74,7 @@ impl<'f> Survey<'f> {
             first_ns: u64::MAX,
             last_ns: 0,
             resolution_ns: 60 * SECOND,
-            with_duration: 0,
+            requests_with_duration: 0,
             requests_without_arrival: 0,
             duration_ns: 0,
             endpoints: Endpoints::new(ENDPOINTS_MAX),
@@ -100,7 +100,7 @@ impl<'f> Survey<'f> {
         self.last_ns = self.last_ns.max(entry.start_ns);
         match entry.duration_ns {
             Some(ns) => {
-                self.with_duration += 1;
+                self.requests_with_duration += 1;
                 self.duration_ns += u128::from(ns);
                 self.durations.record(ns);
             }
@@ -159,12 +159,17 @@ impl<'f> Survey<'f> {
             Popularity::from_counts(endpoint.method.clone(), endpoint.template.clone(), counts, exact)
         });
         let of_words = largest_group_of_named_items(&self.endpoints.all).map(|(method, parent, counts)| {
-            Popularity::from_counts(method.to_owned(), format!("{parent}*"), counts, self.endpoints.beyond == 0)
+            Popularity::from_counts(
+                method.to_owned(),
+                format!("{parent}*"),
+                counts,
+                self.endpoints.requests_beyond_limit == 0,
+            )
         });
         let popularity =
             of_ids.into_iter().chain(of_words).reduce(|one, other| if other.ids > one.ids { other } else { one });
         // If most lines of the log lack a duration, the concurrency cannot be computed.
-        let timed = self.with_duration * 2 > self.requests;
+        let timed = self.requests_with_duration * 2 > self.requests;
         let concurrency = timed.then(|| Concurrency {
             mean: self.duration_ns as f64 / span_ns as f64,
             max: tells(timeline::BIN_NS).then(|| self.timeline.in_flight_max()),
@@ -192,11 +197,11 @@ impl<'f> Survey<'f> {
             span_ns,
             resolution_ns: self.resolution_ns,
             requests_without_arrival: self.requests_without_arrival,
-            late,
+            late_requests: late,
             peak_1s: (self.resolution_ns <= SECOND).then_some(second),
             peak_1min: minute,
             endpoints,
-            endpoints_beyond: self.endpoints.beyond,
+            requests_beyond_endpoint_limit: self.endpoints.requests_beyond_limit,
             methods,
             statuses,
             clients_error_max: self.clients.error_max(),
@@ -306,7 +311,7 @@ pub struct LogFigures {
     pub requests_without_arrival: u64,
     /// The number of requests whose log lines were too far out of time order. Late requests are
     /// missing from rates, dispersion and concurrency over time, but not from other statistics.
-    pub late: u64,
+    pub late_requests: u64,
     /// The largest number of requests in one clock second. `None` if the timestamps are too coarse.
     pub peak_1s: Option<u64>,
     /// The largest number of requests in one clock minute.
@@ -314,7 +319,7 @@ pub struct LogFigures {
     /// The endpoints, most frequent first.
     pub endpoints: Vec<TrafficEndpoint>,
     /// The number of requests to endpoints beyond the first 10,000 endpoints.
-    pub endpoints_beyond: u64,
+    pub requests_beyond_endpoint_limit: u64,
     /// The number of requests by method, most frequent first.
     pub methods: Vec<(String, u64)>,
     /// The number of responses by status; status 0 means that no status was logged.

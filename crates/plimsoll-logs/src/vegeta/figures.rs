@@ -3,8 +3,8 @@
 //! here: presenting the figures.
 
 use super::digest::QuantileDigest;
-use super::moment::format_timestamp;
 use super::result::VegetaResult;
+use super::timestamp::format_timestamp;
 use std::collections::{BTreeMap, HashSet};
 
 /// The largest number of distinct errors in a report.

@@ -58,7 +58,7 @@ enum GobValue {
 
 /// The types that a gob stream has defined so far, by number.
 #[derive(Debug, Default)]
-pub(super) struct GobStream {
+pub(super) struct GobDecoder {
     layouts: HashMap<i64, Layout>,
 }
 
@@ -169,7 +169,7 @@ impl<'a> GobMessage<'a> {
     }
 }
 
-impl GobStream {
+impl GobDecoder {
     /// Decodes the next result; `None` at the end of the stream.
     pub(super) fn next_result(&mut self, from: &mut impl BufRead) -> Result<Option<VegetaResult>, GobError> {
         loop {

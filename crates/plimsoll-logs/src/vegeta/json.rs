@@ -1,8 +1,8 @@
 //! Encodes and decodes a result as one line of JSON, with the fields in vegeta's order.
 
 use super::base64::{read_base64, write_base64};
-use super::moment::format_timestamp;
 use super::result::VegetaResult;
+use super::timestamp::format_timestamp;
 use plimsoll_model::timestamp::unix_time_ns;
 use serde_json::Value;
 use std::io::Write;

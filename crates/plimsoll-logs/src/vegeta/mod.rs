@@ -6,22 +6,22 @@
 //! Not here: presenting results, opening files, and running attacks.
 
 mod base64;
-mod course;
 mod csv;
 mod digest;
 mod figures;
 mod gob;
 mod gob_encoder;
 mod json;
-mod moment;
 mod reader;
 mod result;
 mod targets;
+mod time_series;
+mod timestamp;
 mod writer;
 
-pub use course::{AttackIntervalFigures, AttackTimeSeries, VegetaTimeSeries};
 pub use figures::VegetaFigures;
 pub use reader::{VegetaEncoding, VegetaError, VegetaReader};
 pub use result::VegetaResult;
 pub use targets::{TargetBody, TargetError, TargetFormat, TargetReader, VegetaTarget, is_valid_header_field};
+pub use time_series::{AttackIntervalFigures, AttackTimeSeries, VegetaTimeSeries};
 pub use writer::VegetaWriter;

@@ -1,6 +1,6 @@
 //! Reads vegeta's results and detects their encoding. Not here: decoding each encoding.
 
-use super::gob::{GobError, GobStream};
+use super::gob::{GobDecoder, GobError};
 use super::result::{RECORD_BYTES_MAX, VegetaResult};
 use super::{csv, json};
 use std::io::{self, BufRead, Read};
@@ -44,15 +44,15 @@ pub enum VegetaError {
 pub struct VegetaReader<R> {
     from: R,
     encoding: Option<VegetaEncoding>,
-    gob: GobStream,
-    read: u64,
+    gob: GobDecoder,
+    records_read: u64,
     line: Vec<u8>,
 }
 
 impl<R: BufRead> VegetaReader<R> {
     /// Creates a reader at the beginning of an input.
     pub fn new(from: R) -> VegetaReader<R> {
-        VegetaReader { from, encoding: None, gob: GobStream::default(), read: 0, line: Vec::new() }
+        VegetaReader { from, encoding: None, gob: GobDecoder::default(), records_read: 0, line: Vec::new() }
     }
 
     /// Reads the next result; `None` at the end of the input.
@@ -73,8 +73,8 @@ impl<R: BufRead> VegetaReader<R> {
                 *self.encoding.insert(encoding)
             }
         };
-        self.read += 1;
-        let flaw = |why: &'static str| VegetaError::Record(self.read, why);
+        self.records_read += 1;
+        let flaw = |why: &'static str| VegetaError::Record(self.records_read, why);
         if encoding == VegetaEncoding::Gob {
             return self.gob.next_result(&mut self.from).map_err(|error| match error {
                 GobError::Io(error) => VegetaError::Io(error),

@@ -66,7 +66,7 @@ pub struct TargetReader<R> {
     format: TargetFormat,
     line: u64,
     /// A line that was read ahead and begins the next target.
-    kept: Option<String>,
+    line_ahead: Option<String>,
 }
 
 /// Returns whether a line begins with a method in capital letters and a blank.
@@ -92,12 +92,12 @@ fn is_url(url: &str) -> bool {
 impl<R: BufRead> TargetReader<R> {
     /// Creates a reader at the beginning of a file.
     pub fn new(from: R, format: TargetFormat) -> TargetReader<R> {
-        TargetReader { from, format, line: 0, kept: None }
+        TargetReader { from, format, line: 0, line_ahead: None }
     }
 
     /// Returns the next line of the file, trimmed; `None` at the end of the file.
     fn next_line(&mut self) -> Result<Option<String>, TargetError> {
-        if let Some(line) = self.kept.take() {
+        if let Some(line) = self.line_ahead.take() {
             return Ok(Some(line));
         }
         self.line += 1;
@@ -153,7 +153,7 @@ impl<R: BufRead> TargetReader<R> {
                 break;
             }
             if begins_with_method(&line) && target.headers.is_empty() {
-                self.kept = Some(line);
+                self.line_ahead = Some(line);
                 break;
             }
             if line.starts_with('#') {

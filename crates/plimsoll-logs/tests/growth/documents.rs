@@ -12,7 +12,7 @@ use plimsoll_traffic::import::{curl, import_har, import_jmx, postman};
 struct AllFilesExistContext;
 
 impl FileContext for AllFilesExistContext {
-    fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
+    fn read_file(&mut self, _: &str) -> Result<Vec<u8>, String> {
         Ok(vec![0; 100])
     }
 

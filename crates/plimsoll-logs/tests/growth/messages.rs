@@ -21,7 +21,7 @@ fn read_proto(input: &[u8]) -> Result<(), String> {
 fn read_descriptors(input: &[u8]) -> Result<(), String> {
     let schema = Schema::from_descriptor_set(input).map_err(|error| error.to_string())?;
     for service in schema.services() {
-        schema.methods(&service).map_err(|error| error.to_string())?;
+        schema.describe_methods(&service).map_err(|error| error.to_string())?;
     }
     Ok(())
 }

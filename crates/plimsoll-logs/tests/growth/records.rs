@@ -27,7 +27,7 @@ fn read_log(input: &[u8]) -> Result<(), String> {
         RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: true, prefix: "" });
     for line in lines {
         if let Some(entry) = format.parse(line, &mut room) {
-            survey.add(&entry, format.stamp());
+            survey.add(&entry, format.timestamp_meaning());
             gathering.add(&entry);
         }
     }

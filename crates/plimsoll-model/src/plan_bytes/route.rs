@@ -8,8 +8,18 @@ use crate::tagged_fields::{FieldReader, append_field};
 use crate::traffic::{Request, Route, StatusSet, TemplateFlags};
 
 pub(super) fn write_route(out: &mut Vec<u8>, route: &Route) {
-    let Route { label, request, weight, ok_status, timeout_ns, template_parts: filled, expect, captures, follow, grpc } =
-        route;
+    let Route {
+        label,
+        request,
+        weight,
+        ok_status,
+        timeout_ns,
+        template_parts: filled,
+        expect,
+        captures,
+        redirects_max: follow,
+        grpc,
+    } = route;
     let Request { method, target, headers, body } = request;
     append_bytes(out, 1, label.as_bytes());
     append_bytes(out, 2, method.as_bytes());
@@ -71,7 +81,7 @@ pub(super) fn read_route(message: FieldReader) -> Option<Route> {
         template_parts: filled,
         expect: expect?,
         captures,
-        follow: follow?,
+        redirects_max: follow?,
         grpc,
     })
 }
@@ -90,7 +100,7 @@ fn read_grpc_call(message: FieldReader) -> Option<GrpcCall> {
 }
 
 fn write_expectations(out: &mut Vec<u8>, expect: &Expectations) {
-    let Expectations { within_ns, headers, json, body } = expect;
+    let Expectations { response_time_ns_max: within_ns, headers, json, body } = expect;
     within_ns.iter().for_each(|ns| append_number(out, 1, *ns));
     for (name, expected) in headers {
         append_field(out, 2, |out| {
@@ -129,7 +139,7 @@ fn read_expectations(message: FieldReader) -> Option<Expectations> {
         4 => store_once(&mut body, read_text_expectation(value)?),
         _ => None,
     })?;
-    Some(Expectations { within_ns, headers, json, body })
+    Some(Expectations { response_time_ns_max: within_ns, headers, json, body })
 }
 
 fn read_header_expectation(message: FieldReader) -> Option<(String, TextExpectation)> {
@@ -212,8 +222,8 @@ pub(crate) fn route_digest_input(route: &Route) -> Vec<u8> {
         append_bytes(&mut out, 11, from.source_text().as_bytes());
         default.iter().for_each(|default| append_bytes(&mut out, 11, default.as_bytes()));
     }
-    if route.follow > 0 {
-        append_number(&mut out, 13, u64::from(route.follow));
+    if route.redirects_max > 0 {
+        append_number(&mut out, 13, u64::from(route.redirects_max));
     }
     out
 }

@@ -53,7 +53,7 @@ pub(super) fn write_traffic(out: &mut Vec<u8>, traffic: &Traffic) {
     variables.iter().for_each(|(name, value)| append_pair(out, 9, name, value));
     scenarios.iter().for_each(|it| append_field(out, 10, |out| encode_scenario(out, it)));
     listed.iter().for_each(|it| append_field(out, 20, |out| write_request_list(out, it)));
-    let SetupTeardown { setup, cleanup, captured_values: given } = around;
+    let SetupTeardown { setup, teardown: cleanup, captured_values: given } = around;
     setup.iter().for_each(|it| append_field(out, 11, |out| encode_one_off_requests(out, it)));
     cleanup.iter().for_each(|it| append_field(out, 12, |out| encode_one_off_requests(out, it)));
     given.iter().for_each(|(name, value)| append_pair(out, 13, name, value));
@@ -91,7 +91,7 @@ pub(super) fn read_traffic(message: FieldReader) -> Option<Traffic> {
         9 => push(&mut variables, read_pair(value)?),
         10 => push(&mut scenarios, decode_scenario(value)?),
         11 => push(&mut around.setup, decode_one_off_requests(value)?),
-        12 => push(&mut around.cleanup, decode_one_off_requests(value)?),
+        12 => push(&mut around.teardown, decode_one_off_requests(value)?),
         13 => push(&mut around.captured_values, read_pair(value)?),
         20 => store_once(&mut listed, Arc::new(read_request_list(value)?)),
         _ => None,
@@ -133,7 +133,7 @@ fn decode_one_off_requests(message: FieldReader) -> Option<OneOffRoute> {
 /// digest of these requests. The result is empty without setup and teardown.
 pub(crate) fn setup_teardown_digest_input(around: &SetupTeardown) -> Vec<u8> {
     let mut out = Vec::new();
-    for (tag, list) in [(11, &around.setup), (12, &around.cleanup)] {
+    for (tag, list) in [(11, &around.setup), (12, &around.teardown)] {
         for OneOffRoute { route, times, may_fail: may_continue } in list {
             append_field(&mut out, tag, |out| {
                 let Request { method, target, body, .. } = &route.request;

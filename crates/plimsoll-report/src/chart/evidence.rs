@@ -47,12 +47,12 @@ pub fn evidence_chart(heading: &Heading, signals: &[EvidenceBars], theme: Theme)
     for (number, signal) in signals.iter().enumerate() {
         let y = top + row * number as f64;
         let name = truncate_to_width(&signal.name, TEXT_FONT_SIZE, true, theme.chart_width() - 2.0 * EDGE_MARGIN);
-        canvas.text((EDGE_MARGIN, y + 16.0), &name, Font::new(TEXT_FONT_SIZE, Paint::Ink).bold());
+        canvas.draw_text((EDGE_MARGIN, y + 16.0), &name, Font::new(TEXT_FONT_SIZE, Paint::Ink).bold());
         let most = signal.values.iter().flatten().map(|(value, _)| *value).fold(0.0, f64::max);
         for (at, ((load, paint), value)) in LOAD_LABEL_PAINTS.iter().zip(&signal.values).enumerate() {
             let base = y + SIGNAL_NAME_HEIGHT + BAR_HEIGHT * at as f64;
             let load_at = (from_x - 8.0, base + 10.5);
-            canvas.text(load_at, load, Font::new(SMALL_FONT_SIZE, Paint::Muted).with_anchor(TextAnchor::End));
+            canvas.draw_text(load_at, load, Font::new(SMALL_FONT_SIZE, Paint::Muted).with_anchor(TextAnchor::End));
             let (share, text) = match value {
                 Some((value, text)) => (if most > 0.0 { value.max(0.0) / most } else { 0.0 }, text.as_str()),
                 None => (0.0, "not seen"),
@@ -63,7 +63,7 @@ pub fn evidence_chart(heading: &Heading, signals: &[EvidenceBars], theme: Theme)
             }
             let end = from_x + share * length + 7.0;
             let font = Font::new(SMALL_FONT_SIZE, if value.is_some() { Paint::Ink } else { Paint::Muted });
-            canvas.text((end, base + 10.5), text, if value.is_some() { font.bold() } else { font });
+            canvas.draw_text((end, base + 10.5), text, if value.is_some() { font.bold() } else { font });
         }
     }
     canvas.into_svg(&heading.accessible_label())

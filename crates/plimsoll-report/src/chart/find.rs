@@ -120,14 +120,16 @@ struct SearchPaints {
     /// The colour of trials that broke the SLO.
     broke_slo: Paint,
     /// The colour of the vertical line at the load line.
-    water: Paint,
+    load_line: Paint,
 }
 
 impl SearchPaints {
-    fn new(number: usize, of: usize) -> SearchPaints {
-        let one = |paint| SearchPaints { met_slo: paint, broke_slo: paint, water: paint };
-        match (of, number) {
-            (0 | 1, _) => SearchPaints { met_slo: Paint::Blue, broke_slo: Paint::Vermilion, water: Paint::LoadLine },
+    fn new(number: usize, search_count: usize) -> SearchPaints {
+        let one = |paint| SearchPaints { met_slo: paint, broke_slo: paint, load_line: paint };
+        match (search_count, number) {
+            (0 | 1, _) => {
+                SearchPaints { met_slo: Paint::Blue, broke_slo: Paint::Vermilion, load_line: Paint::LoadLine }
+            }
             (_, 0) => one(Paint::Blue),
             _ => one(Paint::Vermilion),
         }
@@ -138,7 +140,7 @@ impl SearchPaints {
 /// chart must show. The chart must show the load line and all trials that met the SLO. If the axis
 /// also included failed trials at much higher rates, the chart would have little space for all
 /// other trials.
-const AXIS_END_RATIO: f64 = 1.3;
+const TRIAL_RATE_RATIO_MAX: f64 = 1.3;
 /// The rate axis is extended to the peak throughput only up to this multiple of the highest rate
 /// that the chart must show. The chart must show the upper end of the load line and all trials that
 /// met the SLO.
@@ -156,7 +158,7 @@ fn rate_scale(searched: &[NamedSearch]) -> Scale {
     let all = || searched.iter().flat_map(|s| trials_by_rate(s.findings));
     let held = all().filter(|(_, trial)| trial.verdict == Verdict::Pass).map(|t| t.0);
     let known = line.chain(held).filter(|rate| rate.is_finite()).fold(0.0, f64::max);
-    let most = if known > 0.0 { known * AXIS_END_RATIO } else { f64::INFINITY };
+    let most = if known > 0.0 { known * TRIAL_RATE_RATIO_MAX } else { f64::INFINITY };
     let shown = all().map(|t| t.0).filter(|rate| *rate <= most).chain((known > 0.0).then_some(known));
     let (lo, hi) = finite_extent(shown).unwrap_or((0.0, 1.0));
     if hi / lo.max(1e-9) > 300.0 {
@@ -192,7 +194,7 @@ pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<
     }
     let names = numbered_unique_names(searched.iter().map(|one| one.name));
     let x = Axis::new(rate_scale(searched), AxisUnit::Count, if theme.is_narrow() { 5 } else { 8 });
-    let y = Axis::new(time_scale(searched, &all, &x.scale), AxisUnit::Time, 8);
+    let y = Axis::new(time_scale(searched, &all, &x.scale), AxisUnit::Nanoseconds, 8);
 
     let two = searched.len() > 1;
     // With two searches, each load line has its own row for its name. On a narrow screen the title
@@ -216,7 +218,7 @@ pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<
     let plot = Plot { area: &area, x: &x.scale, y: &y.scale };
     let mut taken = occupied_area(&plot, searched, &all);
 
-    canvas.set_pointer_mode(PointerMode::Point);
+    canvas.set_pointer_mode(PointerMode::NearestPoint);
     // The shaded interval of the load line is drawn first, so that the grid lines and all other
     // shapes are on top.
     canvas.open_zoom_group('z', (area.y, area.bottom_edge()), None);
@@ -226,7 +228,7 @@ pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<
             &area,
             &x.scale,
             one.findings,
-            SearchPaints::new(number, searched.len()).water,
+            SearchPaints::new(number, searched.len()).load_line,
         );
     }
     canvas.close_group();
@@ -256,7 +258,7 @@ pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<
             canvas.draw_straight_line(
                 (waterline, area.y - 4.0),
                 (waterline, area.bottom_edge()),
-                Stroke::new(paints.water, 2.2),
+                Stroke::new(paints.load_line, 2.2),
             );
         }
         draw_trials(&mut canvas, &plot, trials, &paints);
@@ -267,11 +269,11 @@ pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<
     canvas.close_group();
     draw_trials_beyond_axis(&mut canvas, &plot, &all, &mut taken);
     draw_generator_strip(&mut canvas, &strip, &x, &all);
-    let counted = searched.iter().map(|one| one.findings.counted).reduce(|a, b| if a == b { a } else { "arrivals" });
+    let counted = searched.iter().map(|one| one.findings.rate_unit).reduce(|a, b| if a == b { a } else { "arrivals" });
     draw_x_axis(&mut canvas, &strip, &x, &format!("offered rate, {}/s", counted.unwrap_or("requests")));
     let title = Font::new(SMALL_FONT_SIZE, Paint::Ink);
     let title_y = if theme.is_narrow() { below_key + 12.0 } else { area.y - 12.0 };
-    canvas.text((EDGE_MARGIN, title_y), Y_AXIS_TITLE, title);
+    canvas.draw_text((EDGE_MARGIN, title_y), Y_AXIS_TITLE, title);
     canvas.into_svg(&heading.accessible_label())
 }
 
@@ -351,7 +353,7 @@ fn draw_trials_beyond_axis(
     let heights = [-5.0, 14.0, -20.0, 30.0, -36.0, 46.0, -60.0, 70.0, -100.0, 110.0, 150.0].map(|by| place + by);
     let places = heights.map(|height| ((area.right_edge() - 3.0, height), TextAnchor::End));
     if let Some((at, anchor)) = taken.place_label(&words, area, places) {
-        canvas.text(at, &text, Font::new(SMALL_FONT_SIZE, paint).with_anchor(anchor).with_halo());
+        canvas.draw_text(at, &text, Font::new(SMALL_FONT_SIZE, paint).with_anchor(anchor).with_halo());
     }
 }
 
@@ -405,7 +407,7 @@ fn draw_slo_bounds(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[Name
     for bound in searched.iter().flat_map(|s| s.findings.slo.response_bounds()) {
         let statistic =
             if bound.quantile >= 1.0 { "max".to_owned() } else { format!("p{}", (bound.quantile * 1e6).round() / 1e4) };
-        let text = format!("SLO: {statistic} \u{2264} {}", AxisUnit::Time.tick_label(bound.bound_ns as f64));
+        let text = format!("SLO: {statistic} \u{2264} {}", AxisUnit::Nanoseconds.tick_label(bound.bound_ns as f64));
         if !drawn.iter().any(|d| d.1 == text) {
             drawn.push((bound.bound_ns, text));
         }
@@ -424,7 +426,7 @@ fn draw_slo_bounds(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[Name
         let across = || across.into_iter().chain([(area.right_edge() - 8.0, TextAnchor::End)]);
         let places = heights.into_iter().flat_map(|height| across().map(move |(x, anchor)| ((x, height), anchor)));
         if let Some((at, anchor)) = taken.place_label(&words, area, places) {
-            canvas.text(at, &text, Font::new(SMALL_FONT_SIZE, Paint::Ink).bold().with_halo().with_anchor(anchor));
+            canvas.draw_text(at, &text, Font::new(SMALL_FONT_SIZE, Paint::Ink).bold().with_halo().with_anchor(anchor));
         }
     }
 }
@@ -447,7 +449,7 @@ fn draw_peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, t
     let heights = (0..12).map(|step| area.bottom_edge() - 9.0 - f64::from(step) * (area.height - 24.0) / 11.0);
     let places = heights.flat_map(|height| sides.map(|(x, anchor)| ((x, height), anchor)));
     if let Some((place, anchor)) = taken.place_label(&words, area, places) {
-        canvas.text(place, &text, Font::new(SMALL_FONT_SIZE, Paint::Muted).with_anchor(anchor).with_halo());
+        canvas.draw_text(place, &text, Font::new(SMALL_FONT_SIZE, Paint::Muted).with_anchor(anchor).with_halo());
     }
 }
 
@@ -503,7 +505,7 @@ fn draw_load_lines(
     let row = |number: usize| area.y - 11.0 - (searched.len() - 1 - number) as f64 * LABEL_ROW;
     for (number, place) in places.iter().enumerate() {
         let (Some(at), top) = (*place, row(number)) else { continue };
-        let paint = SearchPaints::new(number, searched.len()).water;
+        let paint = SearchPaints::new(number, searched.len()).load_line;
         canvas.draw_ring((at, top), 5.5, Stroke::new(paint, 2.0));
         canvas.draw_straight_line((at, top - 10.0), (at, area.y), Stroke::new(paint, 2.0));
     }
@@ -526,7 +528,7 @@ fn draw_load_lines(
                         (*at, row(number) + 4.5),
                         11.0,
                         &text,
-                        SearchPaints::new(number, 2).water,
+                        SearchPaints::new(number, 2).load_line,
                     );
                 }
             }
@@ -547,11 +549,11 @@ fn draw_load_line_label(canvas: &mut Canvas, area: &Area, at: (f64, f64), gap: f
     let (start, end) = (EDGE_MARGIN + y_name, area.right_edge() + EDGE_MARGIN - 4.0);
     let font = Font::new(TEXT_FONT_SIZE, paint).bold().with_halo();
     if at.0 + width <= end {
-        canvas.text((at.0 + gap, at.1), text, font);
+        canvas.draw_text((at.0 + gap, at.1), text, font);
     } else if at.0 - width >= start {
-        canvas.text((at.0 - gap, at.1), text, font.with_anchor(TextAnchor::End));
+        canvas.draw_text((at.0 - gap, at.1), text, font.with_anchor(TextAnchor::End));
     } else {
-        canvas.text((end, at.1), text, font.with_anchor(TextAnchor::End));
+        canvas.draw_text((end, at.1), text, font.with_anchor(TextAnchor::End));
     }
 }
 
@@ -561,7 +563,7 @@ fn draw_change_arrow(canvas: &mut Canvas, area: &Area, from: f64, to: f64, y: f6
     let half = text_width(change, TEXT_FONT_SIZE, true) / 2.0;
     let middle = ((from + to) / 2.0).clamp(area.x + half, area.right_edge() - half);
     let font = Font::new(TEXT_FONT_SIZE, Paint::Ink).bold().with_anchor(TextAnchor::Middle);
-    canvas.text((middle, y - 5.0), change, font);
+    canvas.draw_text((middle, y - 5.0), change, font);
     if (to - from).abs() < 4.0 {
         return;
     }
@@ -600,5 +602,5 @@ fn draw_generator_strip(canvas: &mut Canvas, strip: &Area, x: &Axis, all: &[Vec<
         true => format!("plimsoll busy: at most {busiest:.0} % (a trial is void from {limit:.0} %)"),
         false => format!("how busy plimsoll was: at most {busiest:.0} % (a trial is void from {limit:.0} % on)"),
     };
-    canvas.text((strip.x, strip.y - 8.0), &text, Font::new(SMALL_FONT_SIZE, Paint::Muted));
+    canvas.draw_text((strip.x, strip.y - 8.0), &text, Font::new(SMALL_FONT_SIZE, Paint::Muted));
 }

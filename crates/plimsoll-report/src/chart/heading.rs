@@ -46,7 +46,7 @@ pub fn search_heading(findings: &Findings, target: &str) -> Heading {
 /// Formats the load line as a sentence for a reader without prior knowledge. An example is "The
 /// service sustains about 1 880 requests a second while ...".
 pub fn load_line_sentence(findings: &Findings) -> String {
-    let (line, counted) = (findings.load_line_rps, findings.counted);
+    let (line, counted) = (findings.load_line_rps, findings.rate_unit);
     let slo_clause = slo_clause_text(findings);
     let upper = line.upper.filter(|upper| upper.is_finite());
     // The title must not claim more than the report. For a doubtful or unconfirmed load line, the
@@ -105,7 +105,7 @@ fn round_down_text(value: f64) -> String {
 /// Formats the SLO as a clause: `99 % of responses arrive within 500 ms and 99.9 % succeed`.
 fn slo_clause_text(findings: &Findings) -> String {
     let bound = |of_route: &str, bound: &LatencyBound| {
-        let within = super::AxisUnit::Time.tick_label(bound.bound_ns as f64);
+        let within = super::AxisUnit::Nanoseconds.tick_label(bound.bound_ns as f64);
         if !bound.bounds_response_time() {
             return format!("{bound}{}", if of_route.is_empty() { String::new() } else { format!(" of{of_route}") });
         }
@@ -288,7 +288,7 @@ fn load_and_outcome_text(plan: &PlanRecord, summary: &Summary) -> String {
 
 /// Creates the heading of the chart of latencies by percentile.
 pub fn percentile_heading(plan: &PlanRecord, summary: &Summary) -> Heading {
-    let response = &summary.whole.response;
+    let response = &summary.routes_sum.response;
     let title = match response.count {
         0 => "No latency was measured".to_owned(),
         _ => match (response.quantiles.p50, response.quantiles.p99) {
@@ -331,10 +331,10 @@ pub fn ladder_chart_heading(ladder: &Ladder, load: &str) -> Heading {
     }
 }
 
-fn blocks_text(counting: usize, void: usize) -> String {
+fn blocks_text(valid: usize, void: usize) -> String {
     match void {
-        0 => format!("{counting} blocks"),
-        void => format!("{counting} blocks, {void} void"),
+        0 => format!("{valid} blocks"),
+        void => format!("{valid} blocks, {void} void"),
     }
 }
 

@@ -50,7 +50,7 @@ pub fn history_chart(heading: &Heading, lane: &ComparableRunSeries, order: Serie
     heading.draw(&mut canvas);
     draw_left_y_axis(&mut canvas, &area, &axis);
     let y_name = format!("{}, 1/s", lane.measure);
-    canvas.text((EDGE_MARGIN, area.y - 8.0 - Y_TITLE_ROW_HEIGHT), &y_name, Font::new(SMALL_FONT_SIZE, Paint::Ink));
+    canvas.draw_text((EDGE_MARGIN, area.y - 8.0 - Y_TITLE_ROW_HEIGHT), &y_name, Font::new(SMALL_FONT_SIZE, Paint::Ink));
     let step = (area.width / lane.points.len() as f64).min(POINT_DISTANCE_MAX);
     let x = |at: usize| area.x + step * (at as f64 + 0.5);
     draw_means_and_changes(&mut canvas, &area, &axis, lane, step);
@@ -73,7 +73,7 @@ pub fn history_chart(heading: &Heading, lane: &ComparableRunSeries, order: Serie
     for (number, (cause, (x, row))) in causes.iter().zip(key).enumerate() {
         let y = area.bottom_edge() + STRIP_HEIGHT + 44.0 + row * LEGEND_ROW_HEIGHT;
         canvas.draw_rect(x, y - 9.0, 10.0, 10.0, SERIES_PAINTS[number % SERIES_PAINTS.len()], 0.85);
-        canvas.text((x + 15.0, y), cause, Font::new(SMALL_FONT_SIZE, Paint::Muted));
+        canvas.draw_text((x + 15.0, y), cause, Font::new(SMALL_FONT_SIZE, Paint::Muted));
     }
     // Only the first and the last point have a label below the chart.
     let labelled = [0, lane.points.len() - 1];
@@ -87,7 +87,7 @@ pub fn history_chart(heading: &Heading, lane: &ComparableRunSeries, order: Serie
         // The label of the last point is omitted if it would overlap the label of the first point.
         if number == 0 || x(at) - area.x > text_width(&name, SMALL_FONT_SIZE, false) * 2.0 {
             let font = Font::new(SMALL_FONT_SIZE, Paint::Muted).with_anchor(anchor);
-            canvas.text((at_x, area.bottom_edge() + STRIP_HEIGHT + 22.0), &name, font);
+            canvas.draw_text((at_x, area.bottom_edge() + STRIP_HEIGHT + 22.0), &name, font);
         }
     }
     canvas.into_svg(&heading.accessible_label())
@@ -127,7 +127,11 @@ fn draw_means_and_changes(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &
         );
         let text = format!("{:+.1} %", (found.point.ratio - 1.0) * 100.0);
         let anchor = if x > area.right_edge() - 60.0 { TextAnchor::End } else { TextAnchor::Start };
-        canvas.text((x, area.y - 8.0), &text, Font::new(SMALL_FONT_SIZE, paint).bold().with_anchor(anchor).with_halo());
+        canvas.draw_text(
+            (x, area.y - 8.0),
+            &text,
+            Font::new(SMALL_FONT_SIZE, paint).bold().with_anchor(anchor).with_halo(),
+        );
     }
 }
 

@@ -35,8 +35,8 @@ impl TextLabel<'_> {
 impl OccupiedArea {
     /// Marks a square around a point as occupied. `reach` is half the side of the square, in SVG
     /// user units.
-    pub fn occupy_point(&mut self, (x, y): (f64, f64), reach: f64) {
-        self.boxes.push([x - reach, y - reach, x + reach, y + reach]);
+    pub fn occupy_point(&mut self, (x, y): (f64, f64), half_side: f64) {
+        self.boxes.push([x - half_side, y - half_side, x + half_side, y + half_side]);
     }
 
     /// Marks a straight line as occupied.
@@ -50,9 +50,12 @@ impl OccupiedArea {
     }
 
     /// Returns the number of occupied shapes that a rectangle covers.
-    fn count_covered(&self, room: &[f64; 4]) -> usize {
-        let boxes = self.boxes.iter().filter(|b| b[0] < room[2] && b[2] > room[0] && b[1] < room[3] && b[3] > room[1]);
-        boxes.count() + self.lines.iter().filter(|(from, to)| is_crossed_by_line(room, *from, *to)).count()
+    fn count_covered(&self, rectangle: &[f64; 4]) -> usize {
+        let boxes = self
+            .boxes
+            .iter()
+            .filter(|b| b[0] < rectangle[2] && b[2] > rectangle[0] && b[1] < rectangle[3] && b[3] > rectangle[1]);
+        boxes.count() + self.lines.iter().filter(|(from, to)| is_crossed_by_line(rectangle, *from, *to)).count()
     }
 
     /// Chooses one of the positions `places` for a label inside `area`, and marks the label's
@@ -76,12 +79,15 @@ impl OccupiedArea {
 }
 
 /// Returns whether a line crosses a rectangle, by the Liang-Barsky clipping algorithm.
-fn is_crossed_by_line(room: &[f64; 4], from: (f64, f64), to: (f64, f64)) -> bool {
+fn is_crossed_by_line(rectangle: &[f64; 4], from: (f64, f64), to: (f64, f64)) -> bool {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let (mut enter, mut leave) = (0.0f64, 1.0f64);
-    for (step, reach) in
-        [(-dx, from.0 - room[0]), (dx, room[2] - from.0), (-dy, from.1 - room[1]), (dy, room[3] - from.1)]
-    {
+    for (step, reach) in [
+        (-dx, from.0 - rectangle[0]),
+        (dx, rectangle[2] - from.0),
+        (-dy, from.1 - rectangle[1]),
+        (dy, rectangle[3] - from.1),
+    ] {
         if step == 0.0 {
             if reach < 0.0 {
                 return false;

@@ -16,7 +16,7 @@ use plimsoll_analysis::prove::{ComparisonBlock, Criterion, Ladder, arm_name};
 /// The data of a ladder's chart: the result, the blocks from which the result was computed, and the
 /// names of the rungs (measured servers).
 #[derive(Debug, Clone, Copy)]
-pub struct LadderBlocks<'a> {
+pub struct LadderChartData<'a> {
     /// The result of the ladder: goodput and cost of each rung (measured server).
     pub ladder: &'a Ladder,
     /// All blocks of the ladder in order of time. A block is one round in which every rung (server)
@@ -38,13 +38,13 @@ const LOG_AXIS_RATIO_MIN: f64 = 8.0;
 
 /// Draws the chart of a ladder: a row for each rung (server) with its goodput in every block (round
 /// of measurements).
-pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> String {
-    let LadderBlocks { ladder, blocks, rung_urls: sides } = drawn;
+pub fn ladder_chart(heading: &Heading, drawn: LadderChartData, theme: Theme) -> String {
+    let LadderChartData { ladder, blocks, rung_urls: sides } = drawn;
     let counting: Vec<(usize, &ComparisonBlock)> =
         blocks.iter().enumerate().filter(|(_, b)| b.void_reason().is_none()).collect();
     let values = |rung: usize| {
         let of = move |(number, block): &(usize, &ComparisonBlock)| {
-            Some((*number, block.readings.get(rung)?.measure_value(Criterion::Goodput)?))
+            Some((*number, block.arm_loads.get(rung)?.measure_value(Criterion::Goodput)?))
         };
         counting.iter().filter_map(of).collect::<Vec<(usize, f64)>>()
     };
@@ -66,7 +66,7 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
         height: row_height * rungs.len() as f64 + 6.0,
     };
     let mut canvas = Canvas::new(theme, theme.chart_width(), area.bottom_edge() + 54.0);
-    canvas.set_pointer_mode(PointerMode::Point);
+    canvas.set_pointer_mode(PointerMode::NearestPoint);
     heading.draw(&mut canvas);
     draw_x_grid(&mut canvas, &area, &x);
     for (number, rung) in ladder.rungs.iter().enumerate() {
@@ -99,8 +99,8 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
         canvas.close_group();
         let name = format!("{}  {}", arm_name(number as u8), sides.get(number).map_or("", String::as_str));
         let font = Font::new(TEXT_FONT_SIZE, Paint::Ink).bold().with_halo();
-        canvas.text((area.x, top + 18.0), &truncate_to_width(&name, TEXT_FONT_SIZE, true, area.width), font);
-        canvas.text(
+        canvas.draw_text((area.x, top + 18.0), &truncate_to_width(&name, TEXT_FONT_SIZE, true, area.width), font);
+        canvas.draw_text(
             (area.right_edge() + 10.0, strip.y + STRIP_HEIGHT / 2.0 + 4.5),
             &labels[number],
             Font::new(TEXT_FONT_SIZE, paint).bold(),
@@ -112,7 +112,7 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
             let room = theme.chart_width() - EDGE_MARGIN - area.x;
             for (line, words) in wrap_to_width(&told, SMALL_FONT_SIZE, false, room, 2).iter().enumerate() {
                 let at = (area.x, top + 35.0 + line as f64 * LINE_HEIGHT);
-                canvas.text(at, words, Font::new(SMALL_FONT_SIZE, Paint::Muted).with_halo());
+                canvas.draw_text(at, words, Font::new(SMALL_FONT_SIZE, Paint::Muted).with_halo());
             }
         }
     }

@@ -54,8 +54,10 @@ fn sorted_levels(levels: &[Level]) -> Vec<&Level> {
 fn latency_axis(values: &[f64], n: usize) -> Axis {
     let above: Vec<f64> = values.iter().copied().filter(|v| *v > 0.0).collect();
     match finite_extent(above.iter().copied()) {
-        Some((lo, hi)) if hi / lo >= LOG_AXIS_RATIO_MIN => Axis::new(Scale::log_covering(above), AxisUnit::Time, n),
-        _ => Axis::new(Scale::from_zero(values.iter().copied(), n), AxisUnit::Time, n),
+        Some((lo, hi)) if hi / lo >= LOG_AXIS_RATIO_MIN => {
+            Axis::new(Scale::log_covering(above), AxisUnit::Nanoseconds, n)
+        }
+        _ => Axis::new(Scale::from_zero(values.iter().copied(), n), AxisUnit::Nanoseconds, n),
     }
 }
 
@@ -72,7 +74,7 @@ fn draw_series(canvas: &mut Canvas, plot: &Plot, points: &[(f64, f64)], mark: Ma
     }
 }
 
-fn load_text(over: LoadUnit, load: f64) -> String {
+fn load_tooltip_text(over: LoadUnit, load: f64) -> String {
     match over {
         LoadUnit::Concurrency => format!("concurrency {}", AxisUnit::Count.tick_label(load)),
         LoadUnit::Rate => format!("{}/s offered", AxisUnit::Count.tick_label(load)),
@@ -80,9 +82,9 @@ fn load_text(over: LoadUnit, load: f64) -> String {
     }
 }
 
-fn level_text(level: &Level) -> String {
+fn level_tooltip_text(level: &Level) -> String {
     let told = |value: f64, text: fn(f64) -> String| if value.is_finite() { text(value) } else { "-".to_owned() };
-    let time = |ns: f64| told(ns, |ns| AxisUnit::Time.tick_label(ns));
+    let time = |ns: f64| told(ns, |ns| AxisUnit::Nanoseconds.tick_label(ns));
     let p99 = level.p99_ns.map_or(String::new(), |p99| format!(", p99 {}", time(p99)));
     format!(
         "{rate_rps} requests/s\nmean {mean_time}{p99}\n{success_share} succeeded",
@@ -97,7 +99,7 @@ fn level_text(level: &Level) -> String {
 fn add_level_tooltips(canvas: &mut Canvas, area: &Area, x: &Scale, over: LoadUnit, levels: &[&Level]) {
     for level in levels {
         canvas.add_pointer_text((area.x_position(x, level.load), area.y), || {
-            format!("{}\n{}", load_text(over, level.load), level_text(level))
+            format!("{}\n{}", load_tooltip_text(over, level.load), level_tooltip_text(level))
         });
     }
 }
@@ -151,8 +153,8 @@ pub fn throughput_chart(heading: &Heading, over: LoadUnit, levels: &[Level], the
     add_level_tooltips(&mut canvas, &area, &x.scale, over, &levels);
     open_axis_group(&mut canvas, 'z', &area, &right, AxisSide::Right);
     let on_right = Plot { area: &area, x: &x.scale, y: &right.scale };
-    draw_series(&mut canvas, &on_right, &p99, Mark::Diamond, styles.2, AxisUnit::Time);
-    draw_series(&mut canvas, &on_right, &mean, Mark::Square, styles.1, AxisUnit::Time);
+    draw_series(&mut canvas, &on_right, &p99, Mark::Diamond, styles.2, AxisUnit::Nanoseconds);
+    draw_series(&mut canvas, &on_right, &mean, Mark::Square, styles.1, AxisUnit::Nanoseconds);
     canvas.close_group();
     open_axis_group(&mut canvas, 'z', &area, &left, AxisSide::Left);
     let on_left = Plot { area: &area, x: &x.scale, y: &left.scale };
@@ -199,7 +201,7 @@ fn draw_point_figures(canvas: &mut Canvas, places: &[(f64, f64)], texts: &[Strin
     for ((place, text), shown) in places.iter().zip(texts).zip(visible_labels(&widths, 6.0)) {
         if shown {
             let y = if above { place.1 - 9.0 } else { place.1 + 19.0 };
-            canvas.text(
+            canvas.draw_text(
                 (place.0, y),
                 text,
                 Font::new(SMALL_FONT_SIZE, paint).with_anchor(TextAnchor::Middle).with_halo(),
@@ -222,7 +224,7 @@ pub fn success_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme:
         Area { x: left, y: heading.height_at_width(width) + 40.0, width: width - EDGE_MARGIN - left, height: 230.0 };
     let mut canvas = Canvas::new(theme, width, area.bottom_edge() + 54.0);
     heading.draw(&mut canvas);
-    canvas.text((EDGE_MARGIN, area.y - 16.0), &success_axis_title(&y), Font::new(SMALL_FONT_SIZE, Paint::Muted));
+    canvas.draw_text((EDGE_MARGIN, area.y - 16.0), &success_axis_title(&y), Font::new(SMALL_FONT_SIZE, Paint::Muted));
     draw_x_grid(&mut canvas, &area, &x);
     draw_left_y_axis(&mut canvas, &area, &y);
     draw_x_axis(&mut canvas, &area, &x, load_axis_title(over));
@@ -313,14 +315,14 @@ fn draw_diff_panels(
         let last = number + 1 == panels.len();
         let area = Area { x: left, y: top + row * number as f64, width: WIDE_CHART_WIDTH - right - left, height };
         let title = if panel.unit == AxisUnit::Share { success_axis_title(y) } else { panel.title.to_owned() };
-        canvas.text((EDGE_MARGIN, area.y - 13.0), &title, Font::new(SMALL_FONT_SIZE, Paint::Ink));
+        canvas.draw_text((EDGE_MARGIN, area.y - 13.0), &title, Font::new(SMALL_FONT_SIZE, Paint::Ink));
         draw_x_grid(&mut canvas, &area, &x);
         draw_left_y_axis(&mut canvas, &area, y);
         if number == 0 {
             for (list, one) in lists.iter().zip(&recorded) {
                 for level in list {
                     canvas.add_pointer_text((area.x_position(&x.scale, level.load), area.y), || {
-                        format!("{}: {}\n{}", one.name, load_text(over, level.load), level_text(level))
+                        format!("{}: {}\n{}", one.name, load_tooltip_text(over, level.load), level_tooltip_text(level))
                     });
                 }
             }
@@ -344,16 +346,16 @@ fn draw_diff_panels(
         for ((at, text), shown) in texts.iter().zip(visible_labels(&widths, 6.0)) {
             if shown {
                 let font = Font::new(SMALL_FONT_SIZE, Paint::Ink).bold().with_anchor(TextAnchor::Middle);
-                canvas.text((*at, area.bottom_edge() + 38.0), text, font);
+                canvas.draw_text((*at, area.bottom_edge() + 38.0), text, font);
             }
         }
         if !texts.is_empty() {
             let font = Font::new(SMALL_FONT_SIZE, Paint::Muted);
-            canvas.text((area.right_edge() + 14.0, area.bottom_edge() + 38.0), "change", font);
+            canvas.draw_text((area.right_edge() + 14.0, area.bottom_edge() + 38.0), "change", font);
         }
         if last {
             let font = Font::new(SMALL_FONT_SIZE + 1.0, Paint::Ink).with_anchor(TextAnchor::Middle);
-            canvas.text((area.x + area.width / 2.0, area.bottom_edge() + 64.0), load_axis_title(over), font);
+            canvas.draw_text((area.x + area.width / 2.0, area.bottom_edge() + 64.0), load_axis_title(over), font);
         }
     }
     canvas.into_svg(&heading.accessible_label())
@@ -371,13 +373,13 @@ pub fn throughput_diff_chart(heading: &Heading, over: LoadUnit, recorded: [Named
         },
         LevelPanel {
             title: "mean time to last byte",
-            unit: AxisUnit::Time,
+            unit: AxisUnit::Nanoseconds,
             value: |l| l.mean_ns,
             change: |c| c.mean.filter(|c| c.is_finite()).map(percent_change_text),
         },
     ];
     let axis = |panel: &LevelPanel, values: &[f64]| match panel.unit {
-        AxisUnit::Time => latency_axis(values, 6),
+        AxisUnit::Nanoseconds => latency_axis(values, 6),
         unit => Axis::new(Scale::from_zero(values.iter().copied(), 6), unit, 6),
     };
     draw_diff_panels(heading, over, recorded, &list, &axis, theme)

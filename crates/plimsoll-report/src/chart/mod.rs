@@ -35,11 +35,11 @@ pub use curve::{AxisQuantity, curve_chart};
 pub use evidence::{EvidenceBars, evidence_chart};
 pub use find::{NamedSearch, search_chart};
 pub use history::history_chart;
-pub use ladder::{LadderBlocks, ladder_chart};
+pub use ladder::{LadderChartData, ladder_chart};
 pub use levels::{NamedLevels, success_chart, success_diff_chart, throughput_chart, throughput_diff_chart};
 pub use plot::{AxisUnit, Heading};
 pub use png::{PICTURE_SUFFIX, render_picture};
-pub use prove::{ComparedBlocks, prove_chart};
+pub use prove::{ComparisonChartData, prove_chart};
 pub use run::{ChartLine, Panel, heat_chart, interval_panels, percentile_chart, time_chart};
 pub use theme::{Paint, Theme, css_variables};
 

@@ -21,11 +21,11 @@ pub enum AxisUnit {
     /// A plain number, or a rate in requests/s.
     Count,
     /// A time in ns.
-    Time,
+    Nanoseconds,
     /// A share between 0 and 1, which is formatted as a percentage.
     Share,
     /// A time since the start of the load, in s.
-    Clock,
+    ElapsedSeconds,
     /// A number of bytes.
     Bytes,
 }
@@ -46,9 +46,9 @@ impl AxisUnit {
     pub(super) fn name(self) -> &'static str {
         match self {
             AxisUnit::Count => "count",
-            AxisUnit::Time => "time",
+            AxisUnit::Nanoseconds => "time",
             AxisUnit::Share => "share",
-            AxisUnit::Clock => "clock",
+            AxisUnit::ElapsedSeconds => "clock",
             AxisUnit::Bytes => "bytes",
         }
     }
@@ -67,7 +67,7 @@ impl AxisUnit {
                 v if v >= 10e3 && value > 0.0 => crate::format::count(value.round() as u64),
                 _ => format_significant(value),
             },
-            AxisUnit::Time => match value.abs() {
+            AxisUnit::Nanoseconds => match value.abs() {
                 v if v < 1e-9 => "0".into(),
                 v if v < 999.95 => format!("{} ns", format_significant(value)),
                 v if v < 999.95e3 => format!("{} us", format_significant(value / 1e3)),
@@ -76,8 +76,8 @@ impl AxisUnit {
                 _ => format!("{:.0e} s", value / 1e9),
             },
             AxisUnit::Share => format!("{} %", format_trimmed(value * 100.0, 6)),
-            AxisUnit::Clock if value >= 120.0 && value % 60.0 == 0.0 => format!("{:.0} min", value / 60.0),
-            AxisUnit::Clock => format!("{} s", format_significant(value)),
+            AxisUnit::ElapsedSeconds if value >= 120.0 && value % 60.0 == 0.0 => format!("{:.0} min", value / 60.0),
+            AxisUnit::ElapsedSeconds => format!("{} s", format_significant(value)),
             AxisUnit::Bytes => crate::format::bytes(value),
         }
     }
@@ -125,8 +125,8 @@ impl Axis {
     /// Creates an axis with at most `n` ticks at round values.
     pub fn new(scale: Scale, unit: AxisUnit, n: usize) -> Axis {
         let mut ticks = scale.major_ticks(n);
-        if unit == AxisUnit::Clock && !scale.is_log() {
-            ticks = clock_ticks(&scale, n);
+        if unit == AxisUnit::ElapsedSeconds && !scale.is_log() {
+            ticks = elapsed_time_ticks(&scale, n);
         }
         Axis { scale, unit, ticks }
     }
@@ -139,7 +139,7 @@ impl Axis {
 
 /// Returns the ticks of a time axis in s. For a range of more than 4 minutes the ticks are whole
 /// minutes, hours or days, otherwise round numbers of seconds.
-fn clock_ticks(scale: &Scale, n: usize) -> Vec<f64> {
+fn elapsed_time_ticks(scale: &Scale, n: usize) -> Vec<f64> {
     let (lo, hi) = scale.value_range();
     let step = [60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0, 14_400.0, 43_200.0, 86_400.0];
     match step.into_iter().find(|step| (hi - lo) / step <= (n.max(2) - 1) as f64) {
@@ -212,7 +212,7 @@ pub fn draw_left_y_axis(canvas: &mut Canvas, area: &Area, axis: &Axis) {
         let y = area.y_position(&axis.scale, *tick);
         canvas.draw_straight_line((area.x, y), (area.right_edge(), y), GRID_STROKE);
         let font = Font::new(SMALL_FONT_SIZE, Paint::Muted).with_anchor(TextAnchor::End);
-        canvas.text((area.x - 7.0, y + 4.2), &axis.unit.tick_label(*tick), font);
+        canvas.draw_text((area.x - 7.0, y + 4.2), &axis.unit.tick_label(*tick), font);
     }
     for mark in axis.scale.minor_ticks() {
         let y = area.y_position(&axis.scale, mark);
@@ -227,7 +227,7 @@ pub fn draw_right_y_axis(canvas: &mut Canvas, area: &Area, axis: &Axis, paint: P
     for tick in &axis.ticks {
         let y = area.y_position(&axis.scale, *tick);
         canvas.draw_straight_line((area.right_edge(), y), (area.right_edge() + 4.0, y), AXIS_STROKE);
-        canvas.text(
+        canvas.draw_text(
             (area.right_edge() + 8.0, y + 4.2),
             &axis.unit.tick_label(*tick),
             Font::new(SMALL_FONT_SIZE, paint),
@@ -250,7 +250,7 @@ pub fn draw_x_grid(canvas: &mut Canvas, area: &Area, axis: &Axis) {
 pub fn draw_x_axis(canvas: &mut Canvas, area: &Area, axis: &Axis, title: &str) {
     canvas.draw_straight_line((area.x, area.bottom_edge()), (area.right_edge(), area.bottom_edge()), AXIS_STROKE);
     let (lo, hi) = axis.scale.value_range();
-    canvas.zoom_axis(area.x, area.width, axis.scale.kind_name(), [lo, hi], axis.unit.name());
+    canvas.set_zoom_axis(area.x, area.width, axis.scale.kind_name(), [lo, hi], axis.unit.name());
     canvas.open_zoom_group('t', (area.bottom_edge(), area.bottom_edge() + 4.0), Some(area.bottom_edge() + 18.0));
     let labels: Vec<String> = axis.ticks.iter().map(|t| axis.unit.tick_label(*t)).collect();
     let places: Vec<(f64, f64)> = axis
@@ -271,7 +271,7 @@ pub fn draw_x_axis(canvas: &mut Canvas, area: &Area, axis: &Axis, title: &str) {
     for ((x, _), (label, shown)) in places.iter().zip(labels.iter().zip(shown)) {
         canvas.draw_straight_line((*x, area.bottom_edge()), (*x, area.bottom_edge() + 4.0), AXIS_STROKE);
         if shown {
-            canvas.text(
+            canvas.draw_text(
                 (*x, area.bottom_edge() + 18.0),
                 label,
                 Font::new(SMALL_FONT_SIZE, Paint::Muted).with_anchor(TextAnchor::Middle),
@@ -280,7 +280,7 @@ pub fn draw_x_axis(canvas: &mut Canvas, area: &Area, axis: &Axis, title: &str) {
     }
     canvas.close_group();
     let font = Font::new(TEXT_FONT_SIZE, Paint::Ink).with_anchor(TextAnchor::Middle);
-    canvas.text((area.x + area.width / 2.0, area.bottom_edge() + 38.0), title, font);
+    canvas.draw_text((area.x + area.width / 2.0, area.bottom_edge() + 38.0), title, font);
 }
 
 /// Returns for each axis label whether the label is shown. `labels` are pairs of middle and width
@@ -351,7 +351,7 @@ pub fn draw_end_labels(canvas: &mut Canvas, area: &Area, labels: &[(f64, String,
                 Stroke::new(*paint, 0.8).with_opacity(0.6),
             );
         }
-        canvas.text(
+        canvas.draw_text(
             (x, y + 4.0),
             &truncate_to_width(text, SMALL_FONT_SIZE, true, width),
             Font::new(SMALL_FONT_SIZE, *paint).bold(),
@@ -388,7 +388,7 @@ pub fn draw_legend_row(canvas: &mut Canvas, x: f64, y: f64, entries: &[LegendEnt
         if let Some(mark) = entry.mark {
             canvas.draw_mark((x + sample / 2.0, y - 4.0), mark, 4.0, entry.paint, "");
         }
-        canvas.text((x + sample + 6.0, y), &entry.name, Font::new(SMALL_FONT_SIZE, Paint::Muted));
+        canvas.draw_text((x + sample + 6.0, y), &entry.name, Font::new(SMALL_FONT_SIZE, Paint::Muted));
         x += entry.width() + 18.0;
     }
     x
@@ -480,11 +480,11 @@ impl Heading {
         let mut y = 12.0;
         for line in &title {
             y += 22.0;
-            canvas.text((EDGE_MARGIN, y - 3.0), line, Font::new(TITLE_FONT_SIZE, Paint::Ink).bold());
+            canvas.draw_text((EDGE_MARGIN, y - 3.0), line, Font::new(TITLE_FONT_SIZE, Paint::Ink).bold());
         }
         for line in &subtitle {
             y += 17.0;
-            canvas.text((EDGE_MARGIN, y - 1.0), line, Font::new(SMALL_FONT_SIZE, Paint::Muted));
+            canvas.draw_text((EDGE_MARGIN, y - 1.0), line, Font::new(SMALL_FONT_SIZE, Paint::Muted));
         }
         y + 4.0
     }
@@ -506,7 +506,7 @@ pub fn empty_chart(heading: &Heading, reason: &str, theme: Theme) -> String {
     for (number, line) in
         wrap_to_width(reason, TEXT_FONT_SIZE, false, theme.chart_width() - 2.0 * EDGE_MARGIN, 3).iter().enumerate()
     {
-        canvas.text((theme.chart_width() / 2.0, top + 60.0 + number as f64 * 18.0), line, font);
+        canvas.draw_text((theme.chart_width() / 2.0, top + 60.0 + number as f64 * 18.0), line, font);
     }
     canvas.into_svg(&format!("{}. {reason}", heading.accessible_label()))
 }
@@ -526,22 +526,22 @@ mod tests {
             (AxisUnit::Count, 12_345.6, "12 346"),
             (AxisUnit::Count, 2.5e6, "2.5 M"),
             (AxisUnit::Count, 1e300, "1e300"),
-            (AxisUnit::Time, 0.0, "0"),
-            (AxisUnit::Time, 500.0, "500 ns"),
-            (AxisUnit::Time, 2e5, "200 us"),
-            (AxisUnit::Time, 1e6, "1 ms"),
-            (AxisUnit::Time, 1.5e9, "1.5 s"),
-            (AxisUnit::Time, 3e10, "30 s"),
+            (AxisUnit::Nanoseconds, 0.0, "0"),
+            (AxisUnit::Nanoseconds, 500.0, "500 ns"),
+            (AxisUnit::Nanoseconds, 2e5, "200 us"),
+            (AxisUnit::Nanoseconds, 1e6, "1 ms"),
+            (AxisUnit::Nanoseconds, 1.5e9, "1.5 s"),
+            (AxisUnit::Nanoseconds, 3e10, "30 s"),
             (AxisUnit::Share, 0.9999, "99.99 %"),
             (AxisUnit::Share, 1.0, "100 %"),
             (AxisUnit::Share, 0.0, "0 %"),
-            (AxisUnit::Clock, 30.0, "30 s"),
-            (AxisUnit::Clock, 300.0, "5 min"),
+            (AxisUnit::ElapsedSeconds, 30.0, "30 s"),
+            (AxisUnit::ElapsedSeconds, 300.0, "5 min"),
             (AxisUnit::Bytes, 1e6, "1.00 MB"),
         ] {
             assert_eq!(unit.tick_label(value), expect);
         }
-        let minutes = Axis::new(Scale::linear(0.0, 600.0), AxisUnit::Clock, 6);
+        let minutes = Axis::new(Scale::linear(0.0, 600.0), AxisUnit::ElapsedSeconds, 6);
         assert_eq!(minutes.ticks, [0.0, 120.0, 240.0, 360.0, 480.0, 600.0]);
     }
 

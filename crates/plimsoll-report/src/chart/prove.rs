@@ -26,14 +26,14 @@ use plimsoll_analysis::prove::{
 
 /// The result of one comparison, with the blocks from which the result was computed.
 #[derive(Debug, Clone, Copy)]
-pub struct ComparedBlocks<'a> {
+pub struct ComparisonChartData<'a> {
     /// The result of the comparison.
     pub proof: &'a ComparisonResult,
     /// All blocks of the comparison, in order of time. A block is one round in which A and B are
     /// measured once each.
     pub blocks: &'a [ComparisonBlock],
     /// The interim estimates of the primary measure: after one block, after two blocks, and so on.
-    pub narrowing: &'a [InterimEstimate],
+    pub interim_estimates: &'a [InterimEstimate],
 }
 
 const BLOCKS_HEIGHT: f64 = 230.0;
@@ -47,7 +47,7 @@ const MARKED_BLOCKS_MAX: usize = 120;
 /// The total space on the change axis above and below the final interval, as a multiple of the
 /// interval's width. If the margin is larger than the width of the interval, the space is a
 /// multiple of the margin.
-const CHANGE_AXIS_SPACE: f64 = 2.0;
+const CHANGE_AXIS_SPACE_RATIO: f64 = 2.0;
 
 /// Returns the colour, point mark and line style of a side of the comparison: 0 is A, 1 is B.
 fn side_style(arm: usize) -> (Paint, Mark, Stroke) {
@@ -61,9 +61,9 @@ fn side_style(arm: usize) -> (Paint, Mark, Stroke) {
 fn measure_axis(measure: Criterion) -> (&'static str, AxisUnit) {
     match measure {
         Criterion::Goodput => ("goodput, requests/s", AxisUnit::Count),
-        Criterion::P50 => ("p50 response time", AxisUnit::Time),
-        Criterion::P99 => ("p99 response time", AxisUnit::Time),
-        Criterion::Cpu => ("CPU time a request", AxisUnit::Time),
+        Criterion::P50 => ("p50 response time", AxisUnit::Nanoseconds),
+        Criterion::P99 => ("p99 response time", AxisUnit::Nanoseconds),
+        Criterion::Cpu => ("CPU time a request", AxisUnit::Nanoseconds),
     }
 }
 
@@ -76,7 +76,7 @@ fn signed_percent(share: f64) -> String {
 fn block_values(blocks: &[ComparisonBlock], measure: Criterion, arm: usize) -> Vec<Option<f64>> {
     let drawn = |value: &f64| value.is_finite();
     let of = |block: &ComparisonBlock| {
-        block.readings.get(arm)?.measure_value(measure).filter(drawn).filter(|_| block.void_reason().is_none())
+        block.arm_loads.get(arm)?.measure_value(measure).filter(drawn).filter(|_| block.void_reason().is_none())
     };
     blocks.iter().map(of).collect()
 }
@@ -119,8 +119,8 @@ impl ChangePointer {
 }
 
 /// Draws the chart of a comparison of A and B.
-pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) -> String {
-    let ComparedBlocks { proof, blocks, narrowing } = compared;
+pub fn prove_chart(heading: &Heading, compared: ComparisonChartData, theme: Theme) -> String {
+    let ComparisonChartData { proof, blocks, interim_estimates: narrowing } = compared;
     let Some(primary) = proof.measures.first().filter(|one| one.primary) else {
         return empty_chart(heading, "the compared measure has no value: there is nothing to draw", theme);
     };
@@ -169,7 +169,7 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     let below = Area { y: area.bottom_edge() + 46.0, height: INTERVAL_HEIGHT, ..area };
     let mut canvas = Canvas::new(theme, width, below.bottom_edge() + 54.0);
     heading.draw(&mut canvas);
-    canvas.text((EDGE_MARGIN, area.y - 12.0), title, Font::new(SMALL_FONT_SIZE, Paint::Ink));
+    canvas.draw_text((EDGE_MARGIN, area.y - 12.0), title, Font::new(SMALL_FONT_SIZE, Paint::Ink));
     let outside = all.iter().any(|v| !(low..=high).contains(v));
     match theme.is_narrow() {
         true => {
@@ -202,7 +202,7 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     let numbers: Vec<f64> = (0..blocks.len()).filter(counts).map(|number| number as f64 + 1.0).collect();
     let told: Vec<InterimEstimate> =
         narrowing.iter().filter(|p| (1..=numbers.len()).contains(&p.blocks)).copied().collect();
-    let narrowing = NarrowingPlot { standings: &told, numbers: &numbers, margin: primary.margin };
+    let narrowing = InterimEstimatePlot { interim_estimates: &told, block_positions: &numbers, margin: primary.margin };
     draw_interval_narrowing(&mut canvas, &below, &x, &change, &narrowing);
     if let (ProveVerdict::Same, Some(interval), Some(last)) =
         (proof.verdict, primary.equivalence_interval, numbers.last())
@@ -233,20 +233,20 @@ fn change_axis(ratio: f64, interval: Option<ConfidenceInterval>, margin: f64) ->
         0.0,
         margin,
         -margin,
-        ends[0] - 1.0 - reach * CHANGE_AXIS_SPACE / 2.0,
-        ends[1] - 1.0 + reach * CHANGE_AXIS_SPACE / 2.0,
+        ends[0] - 1.0 - reach * CHANGE_AXIS_SPACE_RATIO / 2.0,
+        ends[1] - 1.0 + reach * CHANGE_AXIS_SPACE_RATIO / 2.0,
     ];
     let (low, high) = finite_extent(shown).unwrap_or((-1.0, 1.0));
     Axis::new(Scale::linear(low * 1.02, high * 1.02), AxisUnit::Share, 7)
 }
 
-fn draw_side_legend(canvas: &mut Canvas, right: f64, y: f64, outside: bool) {
+fn draw_side_legend(canvas: &mut Canvas, right: f64, y: f64, has_outliers: bool) {
     let entry = |arm: usize, name: &str| {
         let (paint, mark, line) = side_style(arm);
         LegendEntry { paint, mark: Some(mark), line: Some(line), name: name.to_owned() }
     };
     let mut entries = vec![entry(0, "A"), entry(1, "B")];
-    if outside {
+    if has_outliers {
         let name = "beyond the axis".to_owned();
         entries.push(LegendEntry { paint: Paint::Muted, mark: Some(Mark::Diamond), line: None, name });
     }
@@ -259,7 +259,7 @@ fn add_block_tooltips(canvas: &mut Canvas, area: &Area, x: &Scale, measure: Crit
         canvas.add_pointer_text((area.x_position(x, number as f64 + 1.0), area.y), || {
             let mut text = format!("block {}", number + 1);
             let values: Vec<Option<f64>> =
-                block.readings.iter().map(|reading| reading.measure_value(measure)).collect();
+                block.arm_loads.iter().map(|reading| reading.measure_value(measure)).collect();
             for (name, value) in ["A", "B"].into_iter().zip(&values) {
                 let told = value.map_or_else(|| "-".to_owned(), |value| measure_value_text(measure, value));
                 text.push_str(&format!("\n{name} {told}"));
@@ -324,18 +324,18 @@ fn draw_level_lines(
     let wanted = [places[first], middle, places[second]];
     let heights = separate_labels(&wanted, TEXT_FONT_SIZE + 4.0, area.y + 2.0, area.bottom_edge() - 2.0);
     let text_x = end + 9.0;
-    canvas.text(
+    canvas.draw_text(
         (text_x, heights[0] + 4.5),
         &labels[first],
         Font::new(TEXT_FONT_SIZE, side_style(first).0).bold().with_halo(),
     );
-    canvas.text(
+    canvas.draw_text(
         (text_x, heights[2] + 4.5),
         &labels[second],
         Font::new(TEXT_FONT_SIZE, side_style(second).0).bold().with_halo(),
     );
     let beside = if pointer.up.is_some() { 14.0 } else { 0.0 };
-    canvas.text(
+    canvas.draw_text(
         (text_x + beside, heights[1] + 4.5),
         &pointer.text,
         Font::new(TEXT_FONT_SIZE, pointer.paint).bold().with_halo(),
@@ -354,10 +354,10 @@ fn draw_level_lines(
 fn draw_levels_above(canvas: &mut Canvas, y: f64, labels: &[String; 2], pointer: &ChangePointer) {
     let mut x = EDGE_MARGIN;
     for (arm, label) in labels.iter().enumerate() {
-        canvas.text((x, y), label, Font::new(TEXT_FONT_SIZE, side_style(arm).0).bold());
+        canvas.draw_text((x, y), label, Font::new(TEXT_FONT_SIZE, side_style(arm).0).bold());
         x += text_width(label, TEXT_FONT_SIZE, true) + 22.0;
     }
-    canvas.text((EDGE_MARGIN, y + 18.0), &pointer.text, Font::new(TEXT_FONT_SIZE, pointer.paint).bold());
+    canvas.draw_text((EDGE_MARGIN, y + 18.0), &pointer.text, Font::new(TEXT_FONT_SIZE, pointer.paint).bold());
 }
 
 /// Draws the 90 % interval of the equivalence test, which decides the verdict `same`. The interval
@@ -375,7 +375,7 @@ fn draw_equivalence_interval(
     let (top, bottom) =
         (area.y_position(&y.scale, interval.upper - 1.0), area.y_position(&y.scale, interval.lower - 1.0));
     canvas.draw_straight_line((at, top), (at, bottom), Stroke::new(Paint::Ink, 3.0));
-    canvas.text(
+    canvas.draw_text(
         (at - 4.0 - text_width("90 %", SMALL_FONT_SIZE, false), top - 3.0),
         "90 %",
         Font::new(SMALL_FONT_SIZE, Paint::Ink),
@@ -384,18 +384,18 @@ fn draw_equivalence_interval(
 }
 
 /// The data of the lower plot: the interim estimate after each number of blocks.
-struct NarrowingPlot<'a> {
-    standings: &'a [InterimEstimate],
+struct InterimEstimatePlot<'a> {
+    interim_estimates: &'a [InterimEstimate],
     /// The position of each valid block on the block axis; entry 0 is the first valid block.
-    numbers: &'a [f64],
+    block_positions: &'a [f64],
     margin: f64,
 }
 
 /// Draws how the interval of the change narrowed with more blocks. A band shows the interval, a
 /// line shows the estimate, and a shaded area shows the margin.
-fn draw_interval_narrowing(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowing: &NarrowingPlot) {
-    let NarrowingPlot { standings, numbers, margin } = *narrowing;
-    canvas.text(
+fn draw_interval_narrowing(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowing: &InterimEstimatePlot) {
+    let InterimEstimatePlot { interim_estimates: standings, block_positions: numbers, margin } = *narrowing;
+    canvas.draw_text(
         (EDGE_MARGIN, area.y - 12.0),
         "change from A to B after each block of loads, with its interval",
         Font::new(SMALL_FONT_SIZE, Paint::Ink),
@@ -415,7 +415,7 @@ fn draw_interval_narrowing(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis,
         true => ((-4.0, -4.0), Font::new(SMALL_FONT_SIZE, Paint::Muted).with_anchor(TextAnchor::End).with_halo()),
         false => ((8.0, 4.0), Font::new(SMALL_FONT_SIZE, Paint::Muted)),
     };
-    let mut name = |y: f64, text: &str| canvas.text((area.right_edge() + at.0, y + at.1), text, font);
+    let mut name = |y: f64, text: &str| canvas.draw_text((area.right_edge() + at.0, y + at.1), text, font);
     name(zero, "no difference");
     if zero - top > SMALL_FONT_SIZE + 3.0 {
         name(top, &format!("margin {}", signed_percent(margin)));
@@ -472,10 +472,10 @@ mod tests {
             success: None,
             routes: Vec::new(),
             spread: [Some(0.02); 2],
-            fresh: true,
+            restarts_builds: true,
             blocks: 20,
             blocks_void: 0,
-            blocks_more,
+            further_blocks: blocks_more,
             budget_enough_ns: blocks_more.map(|_| 240_000_000_000),
             stopped_by: ComparisonEnd::Budget,
             doubts: Doubts::default(),

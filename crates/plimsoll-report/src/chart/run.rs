@@ -80,7 +80,7 @@ pub(super) fn open_plot_below_heading(
     };
     let mut canvas = Canvas::new(theme, theme.chart_width(), area.bottom_edge() + 54.0);
     heading.draw(&mut canvas);
-    canvas.text((EDGE_MARGIN, area.y - 13.0), measure, Font::new(SMALL_FONT_SIZE, Paint::Ink));
+    canvas.draw_text((EDGE_MARGIN, area.y - 13.0), measure, Font::new(SMALL_FONT_SIZE, Paint::Ink));
     (area, canvas)
 }
 
@@ -95,7 +95,7 @@ pub fn percentile_chart(heading: &Heading, lines: &[ChartLine], theme: Theme) ->
     let mut x = Axis::new(x, AxisUnit::Share, 20);
     // The tick at 75 % is removed, because its label would overlap other labels below 90 %.
     x.ticks.retain(|t| *t != 0.75);
-    let y = Axis::new(Scale::log_covering(all().map(|p| p.1)), AxisUnit::Time, 9);
+    let y = Axis::new(Scale::log_covering(all().map(|p| p.1)), AxisUnit::Nanoseconds, 9);
     let left = EDGE_MARGIN + margin_width(&[&y]);
     let right = EDGE_MARGIN + end_label_width(lines);
     let (area, mut canvas) = open_plot_below_heading(heading, "latency", left, right, theme);
@@ -121,8 +121,9 @@ fn add_quantile_tooltips(canvas: &mut Canvas, area: &Area, x: &Scale, lines: &[C
         let quantile = x.value_at(f64::from(step) / 120.0).min(deepest);
         let at = |line: &ChartLine| line.points.iter().find(|p| p.0 >= quantile).or(line.points.last()).map(|p| p.1);
         canvas.add_pointer_text((area.x_position(x, quantile), area.y), || {
-            let values =
-                lines.iter().filter_map(|l| at(l).map(|v| format!("{} {}", l.name, AxisUnit::Time.tick_label(v))));
+            let values = lines
+                .iter()
+                .filter_map(|l| at(l).map(|v| format!("{} {}", l.name, AxisUnit::Nanoseconds.tick_label(v))));
             // A quantile close to 100 % needs more decimals, so that 99.99 % is not shown as 100 %.
             let digits = (-(1.0 - quantile).max(1e-9).log10()).floor().max(1.0) as usize;
             format!("{:.digits$} %", quantile * 100.0) + &values.map(|v| format!("\n{v}")).collect::<String>()
@@ -162,7 +163,7 @@ pub struct Panel {
     pub unit: AxisUnit,
     /// Whether the vertical axis is logarithmic. On a logarithmic axis, a value of 0 or less is a
     /// gap in its line.
-    pub log: bool,
+    pub is_log_scale: bool,
     /// The lines of the panel, whose x values are times since the start in s.
     pub lines: Vec<ChartLine>,
 }
@@ -181,12 +182,12 @@ pub fn interval_panels(moments: &[IntervalFigures]) -> Vec<Panel> {
     if moments.iter().any(differs) {
         rates.push(of("scheduled", &|m| during(m, m.scheduled_rps)));
     }
-    let panel = |title: &str, unit, log, lines| Panel { title: title.to_owned(), unit, log, lines };
+    let panel = |title: &str, unit, log, lines| Panel { title: title.to_owned(), unit, is_log_scale: log, lines };
     let mut panels = vec![
         panel("requests/s", AxisUnit::Count, false, rates),
         panel(
             "response time",
-            AxisUnit::Time,
+            AxisUnit::Nanoseconds,
             true,
             vec![
                 of("p50", &|m| time(m.p50_ns)),
@@ -206,7 +207,7 @@ pub fn interval_panels(moments: &[IntervalFigures]) -> Vec<Panel> {
     }
     if moments.iter().any(|m| m.lag_p99_ns.is_some()) {
         let lag = vec![of("lag p99", &|m| time(m.lag_p99_ns))];
-        panels.push(panel("delay of sending a request, compared with its schedule", AxisUnit::Time, true, lag));
+        panels.push(panel("delay of sending a request, compared with its schedule", AxisUnit::Nanoseconds, true, lag));
     }
     panels.push(panel("how busy plimsoll was", AxisUnit::Share, false, vec![of("busy", &|m| during(m, m.work_share))]));
     // Panels without any point are removed, such as the panel of response times if no request
@@ -218,7 +219,7 @@ pub fn interval_panels(moments: &[IntervalFigures]) -> Vec<Panel> {
 fn panel_axis(panel: &Panel) -> Axis {
     let values = panel.lines.iter().flat_map(|l| l.points.iter().map(|p| p.1)).filter(|v| v.is_finite());
     let values: Vec<f64> = values.collect();
-    let scale = match (panel.unit, panel.log) {
+    let scale = match (panel.unit, panel.is_log_scale) {
         (AxisUnit::Share, _) => Scale::linear(0.0, 1.0),
         (_, true) => Scale::log_covering(values.iter().copied()),
         (_, false) => Scale::from_zero(values.iter().copied(), 4),
@@ -235,7 +236,7 @@ pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
     let Some((first, last)) = finite_extent(times) else {
         return empty_chart(heading, "nothing was measured", theme);
     };
-    let x = Axis::new(Scale::linear(first.min(0.0), last), AxisUnit::Clock, 9);
+    let x = Axis::new(Scale::linear(first.min(0.0), last), AxisUnit::ElapsedSeconds, 9);
     let axes: Vec<Axis> = panels.iter().map(panel_axis).collect();
     let left = EDGE_MARGIN + margin_width(&axes.iter().collect::<Vec<_>>());
     let right = EDGE_MARGIN + panels.iter().map(|p| end_label_width(&p.lines)).fold(0.0, f64::max);
@@ -250,7 +251,7 @@ pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
     heading.draw(&mut canvas);
     for (number, (panel, axis)) in panels.iter().zip(&axes).enumerate() {
         let area = Area { x: left, y, width: theme.chart_width() - right - left, height: height_of(panel) };
-        canvas.text((EDGE_MARGIN, area.y - 13.0), &panel.title, Font::new(SMALL_FONT_SIZE, Paint::Ink));
+        canvas.draw_text((EDGE_MARGIN, area.y - 13.0), &panel.title, Font::new(SMALL_FONT_SIZE, Paint::Ink));
         draw_x_grid(&mut canvas, &area, &x);
         draw_left_y_axis(&mut canvas, &area, axis);
         if number == 0 {
@@ -258,7 +259,8 @@ pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
         }
         open_axis_group(&mut canvas, 'z', &area, axis, AxisSide::Left);
         for (n, line) in panel.lines.iter().enumerate() {
-            let points = line.points.iter().map(|&(t, v)| (t, if panel.log && v <= 0.0 { f64::NAN } else { v }));
+            let points =
+                line.points.iter().map(|&(t, v)| (t, if panel.is_log_scale && v <= 0.0 { f64::NAN } else { v }));
             let line = ChartLine { name: line.name.clone(), points: points.collect() };
             let plot = Plot { area: &area, x: &x.scale, y: &axis.scale };
             draw_line(&mut canvas, &plot, &line, Stroke { width: 1.6, ..line_style(n) });
@@ -293,8 +295,8 @@ pub fn heat_chart(heading: &Heading, heat: &LatencyHeatMap, lines: &[ChartLine],
     let (Some(lowest), Some(highest), true) = (heat.edges_ns.first(), heat.edges_ns.last(), most > 0) else {
         return empty_chart(heading, "no latency was measured", theme);
     };
-    let y = Axis::new(Scale::logarithmic(*lowest, *highest), AxisUnit::Time, 8);
-    let x = Axis::new(Scale::linear(0.0, heat.columns as f64 * heat.column_s), AxisUnit::Clock, 9);
+    let y = Axis::new(Scale::logarithmic(*lowest, *highest), AxisUnit::Nanoseconds, 8);
+    let x = Axis::new(Scale::linear(0.0, heat.columns as f64 * heat.column_s), AxisUnit::ElapsedSeconds, 9);
     let left = EDGE_MARGIN + margin_width(&[&y]);
     let right = EDGE_MARGIN + if lines.is_empty() { 0.0 } else { end_label_width(lines) };
     let (area, mut canvas) = open_plot_below_heading(heading, "response time", left, right, theme);
@@ -353,7 +355,7 @@ fn add_heat_map_tooltips(canvas: &mut Canvas, area: &Area, x: &Scale, heat: &Lat
             let mut text = format!("{from:.1} to {to:.1} s\n{} responses", crate::format::count(count));
             for line in lines {
                 if let Some((_, value)) = line.points.iter().find(|p| p.0 >= from && p.0 < to && p.1.is_finite()) {
-                    text.push_str(&format!("\n{} {}", line.name, AxisUnit::Time.tick_label(*value)));
+                    text.push_str(&format!("\n{} {}", line.name, AxisUnit::Nanoseconds.tick_label(*value)));
                 }
             }
             text
@@ -369,12 +371,12 @@ const HEATMAP_LINE_COLOURS: [Paint; 2] = [Paint::Amber, Paint::Vermilion];
 fn draw_heat_map_legend(canvas: &mut Canvas, right: f64, y: f64, most: u64) {
     let text = format!("{} requests", crate::format::count(most));
     let font = Font::new(SMALL_FONT_SIZE, Paint::Muted);
-    canvas.text((right, y), &text, font.with_anchor(TextAnchor::End));
+    canvas.draw_text((right, y), &text, font.with_anchor(TextAnchor::End));
     let width = 9.0;
     let from = right - text_width(&text, SMALL_FONT_SIZE, false) - 8.0 - width * f64::from(HEAT_COLOUR_COUNT);
     for step in 0..HEAT_COLOUR_COUNT {
         let cell = (from + f64::from(step) * width, y - 10.0, width, 11.0);
         canvas.draw_cells(&[cell], Paint::Heat(step));
     }
-    canvas.text((from - 7.0, y), "1", font.with_anchor(TextAnchor::End));
+    canvas.draw_text((from - 7.0, y), "1", font.with_anchor(TextAnchor::End));
 }

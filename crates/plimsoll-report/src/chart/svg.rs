@@ -147,9 +147,9 @@ pub enum Mark {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PointerMode {
     /// The page shows the figures whose horizontal position is nearest to the pointer.
-    Across,
+    NearestX,
     /// The page shows the figures of the point that is nearest to the pointer in both directions.
-    Point,
+    NearestPoint,
 }
 
 /// An SVG document that is being drawn.
@@ -160,8 +160,8 @@ pub struct Canvas {
     height: f64,
     /// The texts that a page shows under the pointer, each with its position (x, y) in the chart.
     /// The list is empty in standalone files.
-    places: Vec<(f64, f64, String)>,
-    nearest: PointerMode,
+    pointer_texts: Vec<(f64, f64, String)>,
+    pointer_mode: PointerMode,
     axis: String,
 }
 
@@ -197,7 +197,7 @@ impl Canvas {
     /// Creates an empty canvas of this size.
     pub fn new(theme: Theme, width: f64, height: f64) -> Canvas {
         let (body, places, axis) = (String::new(), Vec::new(), String::new());
-        Canvas { theme, width, height, body, places, nearest: PointerMode::Across, axis }
+        Canvas { theme, width, height, body, pointer_texts: places, pointer_mode: PointerMode::NearestX, axis }
     }
 
     /// Returns the width of the canvas in SVG user units.
@@ -219,19 +219,19 @@ impl Canvas {
     /// this method has no effect.
     pub fn add_pointer_text(&mut self, at: (f64, f64), text: impl FnOnce() -> String) {
         if self.in_page() && are_all_drawable(&[at.0, at.1]) {
-            self.places.push((at.0, at.1, text()));
+            self.pointer_texts.push((at.0, at.1, text()));
         }
     }
 
     /// Sets the rule by which the pointer selects the figures that the page shows.
     pub fn set_pointer_mode(&mut self, nearest: PointerMode) {
-        self.nearest = nearest;
+        self.pointer_mode = nearest;
     }
 
     /// Sets the horizontal axis along which the page's script zooms the chart. `x` and `width` are
     /// the position of the axis in SVG user units. `lo` and `hi` are the values at the ends of the
     /// axis.
-    pub fn zoom_axis(&mut self, x: f64, width: f64, kind: &str, [lo, hi]: [f64; 2], unit: &str) {
+    pub fn set_zoom_axis(&mut self, x: f64, width: f64, kind: &str, [lo, hi]: [f64; 2], unit: &str) {
         if self.in_page() && are_all_drawable(&[x, width]) && lo.is_finite() && hi.is_finite() {
             let json = serde_json::json!([format_number(x), format_number(width), kind, lo, hi, unit]);
             self.axis = format!(r#" data-axis="{}""#, escape_xml(&json.to_string()));
@@ -271,14 +271,14 @@ impl Canvas {
 
     /// Returns the attributes of the SVG's root element with the data that the page's script reads.
     fn script_data(&self) -> String {
-        if self.places.is_empty() {
+        if self.pointer_texts.is_empty() {
             return self.axis.clone();
         }
         let places: Vec<serde_json::Value> =
-            self.places.iter().map(|(x, y, text)| serde_json::json!([x.round(), y.round(), text])).collect();
-        let nearest = match self.nearest {
-            PointerMode::Across => "x",
-            PointerMode::Point => "xy",
+            self.pointer_texts.iter().map(|(x, y, text)| serde_json::json!([x.round(), y.round(), text])).collect();
+        let nearest = match self.pointer_mode {
+            PointerMode::NearestX => "x",
+            PointerMode::NearestPoint => "xy",
         };
         let json = serde_json::Value::from(places).to_string();
         format!(r#"{} data-nearest="{nearest}" data-places="{}""#, self.axis, escape_xml(&json))
@@ -449,7 +449,7 @@ impl Canvas {
     }
 
     /// Draws one line of text. The y coordinate of `at` is the baseline of the text.
-    pub fn text(&mut self, at: (f64, f64), text: &str, font: Font) {
+    pub fn draw_text(&mut self, at: (f64, f64), text: &str, font: Font) {
         if !are_all_drawable(&[at.0, at.1]) || text.is_empty() {
             return;
         }
@@ -518,7 +518,7 @@ mod tests {
             [Some((0.0, 0.0)), None, Some((1.0, f64::NAN)), Some((2.0, 2.0))],
             Stroke::new(Paint::Ink, 1.0),
         );
-        canvas.text((1.0, 1.0), "a<b & \"c\"\u{1}", Font::new(10.0, Paint::Ink));
+        canvas.draw_text((1.0, 1.0), "a<b & \"c\"\u{1}", Font::new(10.0, Paint::Ink));
         let svg = canvas.into_svg("x<y");
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         assert!(svg.contains("M0 0M2 2") && svg.contains("a&lt;b &amp; &quot;c&quot; <") && svg.contains("x&lt;y"));

@@ -153,9 +153,9 @@ fn capitalise_first_letter(text: &str) -> String {
 /// Renders a chart that can be scrolled on narrow screens. A table with the chart's figures follows
 /// the chart and is hidden until the reader opens the table.
 fn write_chart(out: &mut String, chart: &ChartBlock) {
-    let wide = if chart.narrow.is_some() { "wide" } else { "only" };
+    let wide = if chart.narrow_svg.is_some() { "wide" } else { "only" };
     let _ = writeln!(out, "<figure>\n<div class=\"{wide}\"><div class=\"plot\">\n{}</div></div>", chart.svg);
-    if let Some(narrow) = &chart.narrow {
+    if let Some(narrow) = &chart.narrow_svg {
         let _ = writeln!(out, "<div class=\"narrow\"><div class=\"plot\">\n{narrow}</div></div>");
     }
     if !chart.rows.is_empty() {

@@ -13,10 +13,10 @@ use crate::format::{rate, whole_percent};
 use crate::profile::{format_with_unit, printable_function_name};
 use crate::remedy::sentence_text;
 use crate::run::RunContext;
-use plimsoll_analysis::explain::{Explanation, FunctionObservation, SignalEvidence, VariedSetting};
+use plimsoll_analysis::explain::{Explanation, FunctionObservation, SettingEffect, SignalEvidence};
 use plimsoll_analysis::finding::ExplainFinding;
 use plimsoll_analysis::profile::{DiffRow, ProfileDiff};
-use plimsoll_analysis::taken_profiles::ProfileFindings;
+use plimsoll_analysis::profile_findings::ProfileFindings;
 use plimsoll_analysis::{DoubtKind, Doubts};
 
 /// The maximum number of signals (measured figures that are evidence for a cause) on a screen, and
@@ -78,7 +78,7 @@ fn unobserved_parts_text(found: &ExplainFinding, doubts: &Doubts) -> Option<Stri
         Ok(_) => server.probe_notes().missing,
     };
     let refused = match &found.explanation.functions {
-        Some(FunctionObservation::Refused(why)) => Some(format!("functions: {why}")),
+        Some(FunctionObservation::NotPermitted(why)) => Some(format!("functions: {why}")),
         Some(FunctionObservation::Costs(_)) | None => None,
     };
     texts.extend(unseen.into_iter().chain(refused));
@@ -127,7 +127,7 @@ pub(crate) fn profiled_functions_text(profiles: &ProfileFindings) -> Option<Stri
 
 /// Formats whether a server setting (measured at several values) limits the load line, with the
 /// goodput at each value.
-fn varied_setting_text(varied: &VariedSetting) -> String {
+fn varied_setting_text(varied: &SettingEffect) -> String {
     let steps: Vec<String> = varied
         .steps
         .iter()
@@ -170,10 +170,10 @@ pub(crate) fn explain_screen(
     }
     let line = short_load_line_sentence(findings);
     screen.add_fact(1, "line", line.strip_prefix("load line: ").unwrap_or(&line));
-    if let Some(text) = line_prediction_text(explanation, findings.counted) {
+    if let Some(text) = line_prediction_text(explanation, findings.rate_unit) {
         screen.add_fact(0, "forecast", text);
     }
-    if let Some(varied) = &explanation.varied {
+    if let Some(varied) = &explanation.setting_effect {
         screen.add_fact(1, "setting", varied_setting_text(varied));
     }
     let own = profiles.and_then(ProfileFindings::single_target_profiles).and_then(|profiles| {
@@ -182,7 +182,7 @@ pub(crate) fn explain_screen(
     });
     let sampled = match &explanation.functions {
         Some(FunctionObservation::Costs(costs)) => Some((&costs.comparison, costs.level_names[1])),
-        Some(FunctionObservation::Refused(_)) | None => None,
+        Some(FunctionObservation::NotPermitted(_)) | None => None,
     };
     if let Some(text) = own.or(sampled).and_then(|(comparison, level)| costliest_functions_text(comparison, level)) {
         screen.add_fact(2, "functions", text);

@@ -15,7 +15,7 @@ use crate::run::RunContext;
 use crate::server::server_cpu_use_text;
 use plimsoll_analysis::find::{LoadLine, StopReason};
 use plimsoll_analysis::finding::{Bottleneck, SearchFinding};
-use plimsoll_analysis::{Doubts, FailedKind, Findings, ServerView, Slo, TrialOutcome, Verdict};
+use plimsoll_analysis::{Doubts, FailedResponseGroup, Findings, ServerView, Slo, TrialOutcome, Verdict};
 use plimsoll_model::shell;
 use plimsoll_model::{Experiment, LoadPurpose};
 
@@ -26,9 +26,11 @@ const RATE_DIFFERENCE_AT_LINE_MAX: f64 = 0.1;
 /// Formats the result of a search as one sentence, which is shorter than in the full report.
 pub(super) fn short_load_line_sentence(findings: &Findings) -> String {
     let LoadLine { rps, lower, upper, has_estimate: provable, .. } = findings.load_line_rps;
-    let (counted, slo) = (findings.counted, &findings.slo);
-    if let Some(stalls) =
-        findings.stalls.as_ref().filter(|stalls| rps <= 0.0 && (stalls.impossible_bound.is_some() || stalls.recur))
+    let (counted, slo) = (findings.rate_unit, &findings.slo);
+    if let Some(stalls) = findings
+        .stalls
+        .as_ref()
+        .filter(|stalls| rps <= 0.0 && (stalls.impossible_bound.is_some() || stalls.is_recurring))
     {
         let bound = stalls.impossible_bound.as_ref().map_or_else(|| slo.to_string(), ToString::to_string);
         return format!("no load line: {stalls}: no rate was shown to meet {bound}", stalls = stalls.stalls_text());
@@ -75,7 +77,7 @@ pub(super) fn load_line_certainty_text(findings: &Findings, doubts: &Doubts) -> 
         let text = format!(
             "confirmed: the server met the SLO for {time} at {lower_rate} {rate_unit}/s",
             lower_rate = rate(line.lower),
-            rate_unit = findings.counted
+            rate_unit = findings.rate_unit
         );
         parts.insert(0, text);
     } else if parts.is_empty() {
@@ -89,7 +91,7 @@ pub(super) fn load_line_certainty_text(findings: &Findings, doubts: &Doubts) -> 
     }
     // The text does not recommend a longer time budget if the machine was disturbed. For a
     // disturbed machine, a warning on the screen states the remedy.
-    if let Some(s) = findings.provable_in_s.filter(|_| !line.has_estimate && !findings.interference.disturbed) {
+    if let Some(s) = findings.budget_for_estimate_s.filter(|_| !line.has_estimate && !findings.interference.disturbed) {
         parts.push(format!("a longer search (--budget {budget}) narrows the interval", budget = budget_text(s)));
     }
     Some(parts.join("; "))
@@ -184,7 +186,7 @@ pub(crate) fn find_screen(
     let has_line = findings.load_line_rps.rps > 0.0;
     match held_by {
         Some(held_by) => {
-            screen.add_fact(0, "bottleneck", format!("{} ({})", held_by.subject, held_by.how));
+            screen.add_fact(0, "bottleneck", format!("{} ({})", held_by.subject, held_by.effect));
         }
         None if has_line => {
             screen.add_fact(3, "bottleneck", "the bottleneck is not clear from these trials: run plimsoll explain");
@@ -194,7 +196,7 @@ pub(crate) fn find_screen(
     if let Some(text) = server_cpu_text(&found.server) {
         screen.add_fact(2, "server", text);
     }
-    let counted = findings.counted;
+    let counted = findings.rate_unit;
     if let Some(planned) = found.planned_load {
         screen.add_fact(1, "plan with", planned_load_text(&planned, counted));
     }
@@ -207,7 +209,7 @@ pub(crate) fn find_screen(
     if let Some(log) = &findings.log {
         screen.add_fact(2, "log", access_log_text(log, findings.load_line_rps.rps));
     }
-    screen.failed_response(4, &FailedKind::failures_of_trials(experiment.trials.iter()));
+    screen.add_failed_response(4, &FailedResponseGroup::failures_of_trials(experiment.trials.iter()));
     let trials = || findings.trials.iter().filter(|trial| trial.purpose != LoadPurpose::Settle);
     let elapsed = duration(findings.elapsed_s * 1e9);
     let stopped = stop_reason_text(findings.stopped_by);

@@ -20,17 +20,17 @@ pub(crate) use explain::{explain_screen, profiled_functions_text};
 pub(crate) use find::find_screen;
 pub(crate) use overload::overload_screen;
 pub(crate) use prove::{ladder_screen, prove_screen};
-pub use report::render_report_in_lines_max;
+pub use report::render_shortened_report;
 pub(crate) use run::run_screen;
 pub(crate) use sweep::sweep_screen;
 
 use crate::block::Tone;
-use crate::failed;
-use crate::tabular::format_table;
+use crate::failure_kinds;
+use crate::table_layout::format_table;
 use crate::text::style_text;
 use crate::visible_controls::escape_to_one_line;
 use crate::wrap::{unbreakable_parts, wrap_text};
-use plimsoll_analysis::{DoubtKind, FailedKind};
+use plimsoll_analysis::{DoubtKind, FailedResponseGroup};
 
 /// The maximum number of lines of a screen, including blank lines.
 pub const LINES_MAX: usize = 25;
@@ -91,8 +91,8 @@ impl<'a> Screen<'a> {
     }
 
     /// Adds a fact about the first kind of failed responses; adds nothing if no response failed.
-    pub(crate) fn failed_response(&mut self, rank: u8, kinds: &[FailedKind]) -> &mut Screen<'a> {
-        if let Some((label, text)) = failed::failure_facts(kinds).into_iter().next() {
+    pub(crate) fn add_failed_response(&mut self, rank: u8, kinds: &[FailedResponseGroup]) -> &mut Screen<'a> {
+        if let Some((label, text)) = failure_kinds::failure_facts(kinds).into_iter().next() {
             self.add_fact(rank, label, text);
         }
         self
@@ -240,14 +240,14 @@ const FACT_INDENT: usize = 19;
 /// figures most. Returns `None` if the screen only counts warnings of this kind.
 fn warning_rank(kind: DoubtKind) -> Option<u8> {
     Some(match kind {
-        DoubtKind::Generator | DoubtKind::Others | DoubtKind::Accounts => 0,
-        DoubtKind::Contradicted | DoubtKind::Unlike | DoubtKind::Ended => 1,
-        DoubtKind::Unsent | DoubtKind::Nothing | DoubtKind::Restarted => 2,
-        DoubtKind::Noted | DoubtKind::Void | DoubtKind::Beyond => 3,
+        DoubtKind::Generator | DoubtKind::Interference | DoubtKind::CountMismatch => 0,
+        DoubtKind::Contradicted | DoubtKind::SidesDiffer | DoubtKind::Ended => 1,
+        DoubtKind::Unsent | DoubtKind::NoSuccess | DoubtKind::Restarted => 2,
+        DoubtKind::Noted | DoubtKind::Void | DoubtKind::OutsideTriedLoads => 3,
         DoubtKind::Server | DoubtKind::Surplus => 4,
         DoubtKind::SloImpossible
         | DoubtKind::Unproven
-        | DoubtKind::SetAside
+        | DoubtKind::IgnoredLoads
         | DoubtKind::CutOff
         | DoubtKind::Unmeasured
         | DoubtKind::Unconfirmed
@@ -299,7 +299,7 @@ mod tests {
         screen.add_table(2, &["a", "b"], vec![vec!["1".into(), "2".into()]; 30], 5);
         screen.add_warnings(vec![
             (DoubtKind::Rough, "not so weighty".into()),
-            (DoubtKind::Others, "disturbed ".repeat(100)),
+            (DoubtKind::Interference, "disturbed ".repeat(100)),
             (DoubtKind::Generator, "limited ".repeat(100)),
         ]);
         screen.set_next_step("plimsoll find URL");

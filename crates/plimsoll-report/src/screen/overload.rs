@@ -20,7 +20,7 @@ pub(crate) fn overload_screen(context: &RunContext, found: &OverloadFinding) -> 
     screen.add_fact(1, "how sure", certainty_text(found));
     screen.add_fact(1, "target", context.target_text());
     screen.add_fact(1, "line", format!("{} under {}", load_line_text(context, &found.overload), found.slo));
-    if let Some((plan, other)) = &found.against {
+    if let Some((plan, other)) = &found.second_target {
         screen.add_fact(0, "against", format!("{}: {}", target_text(plan), overload_answer(other)));
     }
     if let Some(says) = found.overload.retry_after {

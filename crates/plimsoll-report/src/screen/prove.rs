@@ -7,10 +7,10 @@ use super::Screen;
 use crate::format::{duration, rate};
 use crate::prove::{
     P_VALUE_COLUMN, ProveContext, compared_load, comparison_end_text, ladder_answer, ladder_table, measure_rows,
-    measure_text, measure_value_text, prove_answer_plain,
+    measure_text, measure_value_text, prove_answer_without_scope,
 };
 use crate::run::load_text;
-use plimsoll_analysis::FailedKind;
+use plimsoll_analysis::FailedResponseGroup;
 use plimsoll_analysis::prove::{ComparisonResult, Ladder, MeasureComparison, ProveVerdict, RouteComparison, arm_name};
 use plimsoll_model::shell;
 use plimsoll_model::{Criterion, ExperimentSpec, LoadShape};
@@ -56,7 +56,7 @@ fn cpu_change_as_server_counts(cpu: &MeasureComparison) -> Option<String> {
 fn practical_meaning(context: &ProveContext, proof: &ComparisonResult) -> Option<String> {
     let primary = proof.measures.first().filter(|one| one.primary)?;
     let [level_a, level_b] = primary.levels.map(|level| measure_value_text(primary.measure, level));
-    let load = match context.measured.loads.as_slice() {
+    let load = match context.measured.arm_plans.as_slice() {
         [first, ..] => match &first.load.shape {
             LoadShape::Closed { .. } => format!("with {}", load_text(first)),
             LoadShape::Open { .. } | LoadShape::Given { .. } => format!("at {}", load_text(first)),
@@ -112,12 +112,12 @@ fn elapsed_text(context: &ProveContext) -> String {
 
 /// Renders the first screen of a comparison of two servers, A and B.
 pub(crate) fn prove_screen(context: &ProveContext, proof: &ComparisonResult) -> Screen<'static> {
-    let mut screen = Screen::new(prove_answer_plain(proof));
+    let mut screen = Screen::new(prove_answer_without_scope(proof));
     add_side_facts(&mut screen, context);
     if let Some(text) = practical_meaning(context, proof) {
         screen.add_fact(0, "meaning", text);
     }
-    if !proof.fresh {
+    if !proof.restarts_builds {
         screen.add_fact(
             1,
             "scope",
@@ -133,7 +133,7 @@ pub(crate) fn prove_screen(context: &ProveContext, proof: &ComparisonResult) -> 
     let (blocks, void, elapsed) = (proof.blocks, proof.blocks_void, elapsed_text(context));
     screen.add_fact(1, "blocks", format!("{blocks} valid, {void} void{elapsed}; stopped: {reason}"));
     screen.add_fact(3, "load", compared_load(context));
-    screen.failed_response(2, &FailedKind::failures_of_trials(context.experiment.trials.iter()));
+    screen.add_failed_response(2, &FailedResponseGroup::failures_of_trials(context.experiment.trials.iter()));
     if !proof.routes.is_empty() {
         screen.add_fact(1, "by request", routes_text(&proof.routes));
     }
@@ -158,7 +158,7 @@ pub(crate) fn ladder_screen(context: &ProveContext, ladder: &Ladder) -> Screen<'
     let (blocks, void, elapsed) = (ladder.blocks, ladder.blocks_void, elapsed_text(context));
     screen.add_fact(1, "blocks", format!("{blocks} valid, {void} void{elapsed}"));
     screen.add_fact(3, "load", compared_load(context));
-    screen.failed_response(2, &FailedKind::failures_of_trials(context.experiment.trials.iter()));
+    screen.add_failed_response(2, &FailedResponseGroup::failures_of_trials(context.experiment.trials.iter()));
     let steps = (1u8..).zip(ladder.rungs.iter().skip(1));
     let largest = steps.filter_map(|(at, rung)| Some((at, rung.cost_us?))).max_by(|a, b| a.1.total_cmp(&b.1));
     if let Some((at, us)) = largest.filter(|(_, us)| *us > 0.0) {

@@ -16,7 +16,7 @@ const ROWS_MIN: usize = 1;
 /// Renders a report in at most `lines_max` lines by shortening and omitting tables. The result may
 /// be longer than `lines_max`, because sentences and facts are never shortened. `more` names the
 /// flag that shows all rows of the tables.
-pub fn render_report_in_lines_max(
+pub fn render_shortened_report(
     report: &Report,
     colour: bool,
     columns: Option<usize>,
@@ -99,7 +99,7 @@ mod tests {
     fn a_short_report_is_shown_whole() {
         let report = report_with(&[4]);
         assert_eq!(
-            render_report_in_lines_max(&report, false, None, LINES_MAX, "--json"),
+            render_shortened_report(&report, false, None, LINES_MAX, "--json"),
             crate::text::render(&report, false)
         );
     }
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn a_long_report_counts_its_omitted_rows() {
         for (tables, rows) in [(&[40][..], 40), (&[20, 10], 30), (&[10, 10, 10], 30), (&[10_000, 3], 10_003)] {
-            let shown = render_report_in_lines_max(&report_with(tables), false, None, LINES_MAX, "--top N");
+            let shown = render_shortened_report(&report_with(tables), false, None, LINES_MAX, "--top N");
             let lines = shown.lines().count();
             assert!((15..=LINES_MAX).contains(&lines), "{tables:?}: {lines}\n{shown}");
             let there = shown.lines().filter(|line| line.trim_start().starts_with("row ")).count();
@@ -122,7 +122,7 @@ mod tests {
     fn long_sentences_are_wrapped() {
         let mut report = Report::default();
         report.add_sentence(Tone::Warning, "some words ".repeat(30));
-        let shown = render_report_in_lines_max(&report, false, None, LINES_MAX, "--json");
+        let shown = render_shortened_report(&report, false, None, LINES_MAX, "--json");
         assert!(shown.lines().all(|line| line.len() <= COLUMNS_MAX), "{shown}");
     }
 }

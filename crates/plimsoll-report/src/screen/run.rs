@@ -26,12 +26,12 @@ const FAILURE_FACT_LABELS: [&str; 4] = ["statuses", "failed response", "not conn
 pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'static> {
     let summary = &found.summary;
     let answer = run_answer(context.plan, summary);
-    let mut screen = Screen::new(match summary.generator.limited {
+    let mut screen = Screen::new(match summary.generator.is_limit {
         true => format!("{answer}; plimsoll was the limit, not the server"),
         false => answer,
     });
     screen.add_fact(1, "target", format!("{}, for {}", context.target_text(), duration(summary.duration_ns as f64)));
-    let ledger = &summary.whole.ledger;
+    let ledger = &summary.routes_sum.ledger;
     if ledger.succeeded < ledger.scheduled {
         let parts = [("unsent", ledger.unsent), ("in flight at the end", ledger.in_flight)];
         let parts = parts.into_iter().filter(|(_, requests)| *requests > 0);
@@ -66,8 +66,8 @@ pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'st
     if let Some((label, text)) = unreliable_quantiles_fact(summary) {
         screen.add_fact(4, label, text);
     }
-    let mut rows = vec![latency_row("response time", &summary.whole.response)];
-    let service = latency_row("service time", &summary.whole.service);
+    let mut rows = vec![latency_row("response time", &summary.routes_sum.response)];
+    let service = latency_row("service time", &summary.routes_sum.service);
     if matches!(context.plan.load.shape, LoadShape::Open { .. } | LoadShape::Given { .. })
         && service[1..] != rows[0][1..]
     {

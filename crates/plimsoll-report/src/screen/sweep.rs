@@ -5,9 +5,9 @@
 //! Not here: formatting the rows, and the page (`sweep`).
 
 use super::{Screen, shorten_to_lines};
-use crate::sweep::{DISTURBED_REMARK_PREFIX, interval_column_note, sweep_answer, sweep_header, sweep_row};
+use crate::sweep::{DISTURBED_REMARK_PREFIX, interval_column_note, sweep_answer, sweep_row, sweep_table_heading};
 use crate::wrap::wrap_text;
-use plimsoll_analysis::FailedKind;
+use plimsoll_analysis::FailedResponseGroup;
 use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
 use plimsoll_model::Experiment;
 
@@ -41,7 +41,7 @@ const DISTURBED_REMARK_PREFIX_CHARS: usize = 14;
 
 /// Removes the remark about interference from a table row, because a warning on the screen already
 /// states the interference.
-fn without_interference_remark(row: &str) -> String {
+fn remove_interference_remark(row: &str) -> String {
     // The remark about interference is at the end of the table row. On a narrow terminal, the
     // remark takes several lines.
     let beginning: String = DISTURBED_REMARK_PREFIX.chars().take(DISTURBED_REMARK_PREFIX_CHARS).collect();
@@ -56,18 +56,18 @@ pub(crate) fn sweep_screen<'a>(experiment: &Experiment, found: &'a SweepFinding)
     let more = found.levels.len().saturating_sub(levels.len());
     screen.add_lines(0, move |columns| {
         let row = |level: &&SweepLevel| match &level.outcome {
-            Ok(_) => without_interference_remark(&sweep_row(level, Some(columns))),
+            Ok(_) => remove_interference_remark(&sweep_row(level, Some(columns))),
             // For a level that was not measured, the row states the reason.
             Err(_) => {
                 wrap_text(&shorten_to_lines(&sweep_row(level, None), REASON_INDENT, 2), Some(columns), REASON_INDENT)
             }
         };
         let more = (more > 0).then(|| format!("  {more} more levels: --verbose"));
-        std::iter::once(sweep_header(Some(columns))).chain(levels.iter().map(row)).chain(more).collect()
+        std::iter::once(sweep_table_heading(Some(columns))).chain(levels.iter().map(row)).chain(more).collect()
     });
     if let Some(text) = interval_column_note(&found.levels) {
         screen.add_fact(2, "+/-", text);
     }
-    screen.failed_response(3, &FailedKind::failures_of_trials(experiment.trials.iter()));
+    screen.add_failed_response(3, &FailedResponseGroup::failures_of_trials(experiment.trials.iter()));
     screen
 }

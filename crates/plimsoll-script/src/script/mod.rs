@@ -78,7 +78,7 @@ impl Script {
         let (mut authors, mut messages) = (Vec::new(), 1);
         for (number, (state, facts)) in self.threads.iter().enumerate() {
             state.execute_script_text(program)?;
-            let handle = ThreadHandle { facts: Arc::clone(facts), state: state.lua.weak() };
+            let handle = ThreadHandle { thread_state: Arc::clone(facts), state: state.lua.weak() };
             let own = handle.clone();
             state.run_as_hook(HookName::Load, || state.wrk_table()?.set("thread", own))?;
             self.main.call_wrk_function::<()>(HookName::Setup, "setup", handle)?;
@@ -94,7 +94,7 @@ impl Script {
             if number == 0 {
                 let mut batch = Batch::default();
                 author.call_request_hook(&mut batch)?;
-                messages::find_messages(&mut batch).map_err(|flaw| ScriptError::Request {
+                messages::parse_messages(&mut batch).map_err(|flaw| ScriptError::Request {
                     reason: flaw.reason,
                     line: flaw.line,
                     column: flaw.column,
@@ -119,7 +119,7 @@ impl Script {
             has_response_hook: state.hook_function(HookName::Response).is_some(),
             has_delay_hook: state.hook_function(HookName::Delay).is_some() && self.program.dialect == Dialect::Wrk,
             state: state.clone(),
-            facts: Arc::clone(facts),
+            thread_state: Arc::clone(facts),
             failure: Arc::clone(&self.failure),
             request_fn: ask,
             response_fn: hear,
@@ -204,7 +204,7 @@ impl Script {
 #[derive(Debug)]
 pub struct ScriptAuthor {
     state: ScriptState,
-    facts: Arc<ScriptThreadState>,
+    thread_state: Arc<ScriptThreadState>,
     failure: Arc<Mutex<Option<ScriptError>>>,
     has_request_hook: bool,
     has_response_hook: bool,
@@ -247,7 +247,7 @@ impl ScriptAuthor {
     fn continue_unless_stopped<R>(&self, result: Result<R, ScriptError>) -> Result<R, AuthorStopReason> {
         match result {
             Err(error) => Err(self.record_failure(error)),
-            Ok(_) if self.facts.is_stopped() => Err(AuthorStopReason::Asked),
+            Ok(_) if self.thread_state.is_stopped() => Err(AuthorStopReason::Requested),
             Ok(result) => Ok(result),
         }
     }

@@ -37,7 +37,7 @@ impl ScriptThreadState {
 /// The Lua object that `setup` receives and that `wrk.thread` contains.
 #[derive(Clone)]
 pub(crate) struct ThreadHandle {
-    pub(crate) facts: Arc<ScriptThreadState>,
+    pub(crate) thread_state: Arc<ScriptThreadState>,
     /// The thread's Lua state. The reference is weak, because the Lua state itself contains a
     /// [`ThreadHandle`] (`wrk.thread`).
     pub(crate) state: WeakLua,
@@ -63,14 +63,14 @@ impl UserData for ThreadHandle {
         });
         methods.add_method("stop", |_, this, ()| {
             // As in wrk, `stop` has no effect before and after the load.
-            if this.facts.running.load(Ordering::Relaxed) {
-                this.facts.stopped.store(true, Ordering::Relaxed);
+            if this.thread_state.running.load(Ordering::Relaxed) {
+                this.thread_state.stopped.store(true, Ordering::Relaxed);
             }
             Ok(())
         });
         // A thread object returns nil for an unknown key, whereas wrk returns the key itself.
         methods.add_meta_method(MetaMethod::Index, |lua, this, key: Value| match key.as_string() {
-            Some(key) if key == "addr" => match this.facts.connection_address() {
+            Some(key) if key == "addr" => match this.thread_state.connection_address() {
                 Some(address) => Ok(Value::UserData(lua.create_userdata(ScriptAddress(address))?)),
                 None => Ok(Value::Nil),
             },
@@ -87,7 +87,7 @@ impl UserData for ThreadHandle {
                         }
                         value => ScriptAddress::from_lua(value, lua)?,
                     };
-                    *this.facts.address.lock().unwrap_or_else(PoisonError::into_inner) = Some(address.0);
+                    *this.thread_state.address.lock().unwrap_or_else(PoisonError::into_inner) = Some(address.0);
                     Ok(())
                 }
                 _ => Err(Error::runtime(format!("cannot set '{field}' on thread", field = key.to_string()?))),

@@ -62,7 +62,7 @@ pub(super) fn write_head(output: &mut Vec<u8>, request: &ServedRequest, status: 
     if !matches!(status, 204 | 304) {
         write(output, format_args!("Content-Type: {kind}\r\nContent-Length: {length}\r\n"));
     }
-    output.extend_from_slice(match (request.keep, request.old) {
+    output.extend_from_slice(match (request.keep, request.is_http_1_0) {
         (false, _) => b"Connection: close\r\n\r\n".as_slice(),
         (true, true) => b"Connection: keep-alive\r\n\r\n",
         (true, false) => b"\r\n",
@@ -118,7 +118,9 @@ pub(super) fn write_json(output: &mut Vec<u8>, request: &ServedRequest, status: 
 /// `BODY_FILLER`) that the caller must send after `output`.
 pub(super) fn write_answer(output: &mut Vec<u8>, request: &ServedRequest) -> u64 {
     match request.resource {
-        Resource::Health | Resource::Delay(_) | Resource::Burn(_) if request.keep && !request.old && !request.head => {
+        Resource::Health | Resource::Delay(_) | Resource::Burn(_)
+            if request.keep && !request.is_http_1_0 && !request.head =>
+        {
             output.extend_from_slice(HEALTHZ_RESPONSE);
         }
         resource => {
@@ -144,7 +146,7 @@ pub(super) fn write_answer(output: &mut Vec<u8>, request: &ServedRequest) -> u64
 }
 
 pub(super) fn write_refusal(output: &mut Vec<u8>, status: u16) {
-    let closing = ServedRequest { resource: Resource::Unknown, head: false, keep: false, old: false };
+    let closing = ServedRequest { resource: Resource::Unknown, head: false, keep: false, is_http_1_0: false };
     let body: &[u8] = match status {
         431 => b"{\"error\":\"the header is larger than 16 KiB\"}",
         _ => b"{\"error\":\"not an HTTP/1 request\"}",

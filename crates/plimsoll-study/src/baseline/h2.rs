@@ -31,8 +31,12 @@ impl H2ServerConnection {
             let (stream, request) = match fact {
                 ServerEvent::Head { stream, ends } => {
                     let head = self.server.method() == b"HEAD";
-                    let request =
-                        ServedRequest { resource: parse_resource(self.server.path()), head, keep: true, old: false };
+                    let request = ServedRequest {
+                        resource: parse_resource(self.server.path()),
+                        head,
+                        keep: true,
+                        is_http_1_0: false,
+                    };
                     if !ends {
                         self.open.push((stream, request));
                         continue;

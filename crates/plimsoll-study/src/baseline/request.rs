@@ -31,7 +31,7 @@ pub(super) struct ServedRequest {
     /// Whether the client wants to keep the connection open.
     pub(super) keep: bool,
     /// Whether the request is HTTP/1.0, so that the response must announce keep-alive.
-    pub(super) old: bool,
+    pub(super) is_http_1_0: bool,
 }
 
 /// The result of one parsing step of a request.
@@ -75,7 +75,7 @@ impl RequestReader {
                     resource: parse_resource(head.target),
                     head: head.method == b"HEAD",
                     keep: head.keep_alive,
-                    old: head.is_1_0,
+                    is_http_1_0: head.is_1_0,
                 });
                 // Most requests have no body, so they are complete at the end of their head.
                 let (body, step) = self.read(&input[used..]);

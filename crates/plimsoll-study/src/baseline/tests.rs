@@ -39,11 +39,11 @@ fn read_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<ReaderStep> {
 }
 
 fn expected_get_request(resource: Resource) -> ReaderStep {
-    ReaderStep::Request(ServedRequest { resource, head: false, keep: true, old: false })
+    ReaderStep::Request(ServedRequest { resource, head: false, keep: true, is_http_1_0: false })
 }
 
 fn request_without_keep_alive(resource: Resource) -> ReaderStep {
-    ReaderStep::Request(ServedRequest { resource, head: false, keep: false, old: false })
+    ReaderStep::Request(ServedRequest { resource, head: false, keep: false, is_http_1_0: false })
 }
 
 fn check(bytes: &[u8], expect: &[ReaderStep]) {
@@ -96,10 +96,10 @@ fn requests_parse_from_any_split() {
     );
     // Each parsed request says whether the client wants to keep the connection open.
     check(b"GET /healthz HTTP/1.1\r\nConnection: x, Close\r\n\r\n", &[request_without_keep_alive(Health)]);
-    let old = |keep| ReaderStep::Request(ServedRequest { resource: Health, head: false, keep, old: true });
+    let old = |keep| ReaderStep::Request(ServedRequest { resource: Health, head: false, keep, is_http_1_0: true });
     check(b"GET /healthz HTTP/1.0\r\n\r\n", &[old(false)]);
     check(b"GET /healthz HTTP/1.0\r\nconnection: Keep-Alive\r\n\r\n", &[old(true)]);
-    let head = ReaderStep::Request(ServedRequest { resource: Health, head: true, keep: true, old: false });
+    let head = ReaderStep::Request(ServedRequest { resource: Health, head: true, keep: true, is_http_1_0: false });
     check(b"HEAD /healthz HTTP/1.1\r\n\r\n", &[head]);
 }
 

@@ -136,7 +136,7 @@ impl Logs {
         let read = |log: &Log| LogSource {
             name: log.text.name.clone(),
             format: log.format.name().to_owned(),
-            stamp: log.format.stamp(),
+            stamp: log.format.timestamp_meaning(),
         };
         self.logs.iter().map(read).collect()
     }
@@ -274,7 +274,7 @@ impl Log {
         passing: &mut impl FnMut(),
     ) -> Result<LogPosition, Failure> {
         let mut escapes = LineBuffers::default();
-        let stamp = self.format.stamp();
+        let stamp = self.format.timestamp_meaning();
         loop {
             let rest = &self.text.buffer[self.text.from..self.text.to];
             let length = match memchr::memchr(self.text.line_end, rest) {

@@ -39,7 +39,7 @@ pub struct BuildTarget {
 }
 
 /// A runner that executes loads on the targets of a comparison in turn.
-pub struct Builds<'a> {
+pub struct ComparisonRunner<'a> {
     targets: &'a [BuildTarget],
     fitting: LoadFitter,
     /// The plan of the load that was prepared last.
@@ -52,17 +52,17 @@ pub struct Builds<'a> {
     before_block: Option<&'a str>,
     /// The path of the run file. The log files with the output of builds are in the folder of the
     /// run file, and are named after the run file.
-    beside: PathBuf,
+    run_file_path: PathBuf,
     began: Instant,
     /// The tag of the current load (its purpose, side and turn), and the build that was started for
     /// the load. The build is `None` if the target is a server that runs already.
-    on: Option<(LoadTag, Option<RunningBuild>)>,
+    current_load: Option<(LoadTag, Option<RunningBuild>)>,
     /// Whether a build was already started in this comparison, so that the address may still be in
     /// use for a while.
     any_started: bool,
     /// The protocol (HTTP/1.1 or HTTP/2) of the first response of the first build. If the plan
     /// permits both protocols, all loads use this protocol.
-    spoken: Option<HttpChoice>,
+    negotiated_http: Option<HttpChoice>,
     /// The number of the last block for which the command `before_block` has run.
     block: Option<u32>,
     /// The other machines (a fleet) that send the whole load in place of this machine.
@@ -72,16 +72,16 @@ pub struct Builds<'a> {
     readings: Vec<Box<dyn ReadingSource>>,
     /// Sends the cleanup requests of the current load when the load ends; `None` without setup and
     /// cleanup.
-    around: Option<TeardownGuard>,
+    teardown: Option<TeardownGuard>,
     /// Failed cleanup requests of earlier loads, which are reported as warnings.
     warnings: Vec<String>,
     /// The load whose connections are open and which has not started.
     ready: Option<PreparedLoad>,
     /// Collects the measurements (readings) of the current load's target.
-    seen: Option<TargetReadings>,
+    target_readings: Option<TargetReadings>,
 }
 
-impl<'a> Builds<'a> {
+impl<'a> ComparisonRunner<'a> {
     /// Creates the runner, and sets time 0 of the experiment to now.
     pub fn new(
         targets: &'a [BuildTarget],
@@ -89,58 +89,58 @@ impl<'a> Builds<'a> {
         start_patience: Duration,
         before_block: Option<&'a str>,
         beside: PathBuf,
-    ) -> Builds<'a> {
+    ) -> ComparisonRunner<'a> {
         let (began, plan, injector) = (Instant::now(), fitting.base.plan.clone(), fitting.base.injector.clone());
         let (on, any_started, spoken, block) = (None, false, None, None);
-        Builds {
+        ComparisonRunner {
             targets,
             fitting,
             plan,
             injector,
             start_patience,
             before_block,
-            beside,
+            run_file_path: beside,
             began,
-            on,
+            current_load: on,
             any_started,
-            spoken,
+            negotiated_http: spoken,
             block,
             fleet: None,
             readings: Vec::new(),
-            around: None,
+            teardown: None,
             warnings: Vec::new(),
             ready: None,
-            seen: None,
+            target_readings: None,
         }
     }
 
     /// Sets the other machines that send the load, if there are any.
-    pub fn with_fleet(self, fleet: Option<Box<dyn RemoteLoad>>) -> Builds<'a> {
-        Builds { fleet, ..self }
+    pub fn with_fleet(self, fleet: Option<Box<dyn RemoteLoad>>) -> ComparisonRunner<'a> {
+        ComparisonRunner { fleet, ..self }
     }
 
     /// Sets, for each target, a source of measurements from another machine, if there are such
     /// sources.
-    pub fn with_readings(self, readings: Vec<Box<dyn ReadingSource>>) -> Builds<'a> {
-        Builds { readings, ..self }
+    pub fn with_readings(self, readings: Vec<Box<dyn ReadingSource>>) -> ComparisonRunner<'a> {
+        ComparisonRunner { readings, ..self }
     }
 
     /// Returns the source of measurements from another machine for the current target, if there is
     /// one.
     fn current_reading_source(&self) -> Option<&dyn ReadingSource> {
-        let (tag, _) = self.on.as_ref()?;
+        let (tag, _) = self.current_load.as_ref()?;
         self.readings.get(tag.arm.map_or(0, ArmIndex::index)).map(|source| &**source)
     }
 
     fn current_target(&self) -> Option<&'a BuildTarget> {
-        let (tag, _) = self.on.as_ref()?;
+        let (tag, _) = self.current_load.as_ref()?;
         self.targets.get(tag.arm.map_or(0, ArmIndex::index))
     }
 
     /// Makes the target of a load the current target. If targets are builds, this function ends the
     /// previous build and starts the build of the new target.
     fn switch_target(&mut self, tag: LoadTag) -> Result<(), Failure> {
-        if self.on.as_ref().is_some_and(|(on, _)| *on == tag) {
+        if self.current_load.as_ref().is_some_and(|(on, _)| *on == tag) {
             return Ok(());
         }
         self.finish()?;
@@ -150,7 +150,7 @@ impl<'a> Builds<'a> {
                 run_user_command("--before-block", command, &self.build_log_path("before-block"))?;
             }
         }
-        self.on = Some((tag, None));
+        self.current_load = Some((tag, None));
         let (Some(target), Some(arm)) = (self.current_target(), tag.arm) else { return Ok(()) };
         if let Some(command) = &target.command {
             let name = arm.letter();
@@ -162,32 +162,32 @@ impl<'a> Builds<'a> {
                 after_another: std::mem::replace(&mut self.any_started, true),
             };
             let mut base = target.base.clone();
-            let is_open = base.plan.carriage.negotiates_http_version();
+            let is_open = base.plan.connection_plan.negotiates_http_version();
             self.apply_negotiated_http(&mut base.plan);
             let running = subject.start(&base)?;
-            if is_open && self.spoken.is_none() {
-                self.spoken = running.is_h2.map(|is_h2| if is_h2 { HttpChoice::H2 } else { HttpChoice::H1 });
+            if is_open && self.negotiated_http.is_none() {
+                self.negotiated_http = running.is_h2.map(|is_h2| if is_h2 { HttpChoice::H2 } else { HttpChoice::H1 });
             }
-            self.on = Some((tag, Some(running)));
+            self.current_load = Some((tag, Some(running)));
         }
         Ok(())
     }
 
     /// Sets the protocol that the first build used, if the plan permits HTTP/1.1 and HTTP/2.
     fn apply_negotiated_http(&self, plan: &mut Plan) {
-        if let (true, Some(http)) = (plan.carriage.negotiates_http_version(), self.spoken) {
-            plan.carriage.fix_http_version(http);
+        if let (true, Some(http)) = (plan.connection_plan.negotiates_http_version(), self.negotiated_http) {
+            plan.connection_plan.fix_http_version(http);
         }
     }
 
     fn build_log_path(&self, what: &str) -> PathBuf {
-        self.beside.with_extension(format!("{what}.log"))
+        self.run_file_path.with_extension(format!("{what}.log"))
     }
 
     /// Returns the CPU clocks of the current target's processes; `None` if this machine cannot see
     /// the processes.
     fn target_cpu_clocks(&self) -> Option<CpuClocks> {
-        if let Some((_, Some(running))) = &self.on {
+        if let Some((_, Some(running))) = &self.current_load {
             return Some(running.cpu_clocks());
         }
         let finder = self.current_target()?.finder.as_ref()?;
@@ -200,7 +200,7 @@ impl<'a> Builds<'a> {
     }
 }
 
-impl Runner for Builds<'_> {
+impl Runner for ComparisonRunner<'_> {
     fn elapsed_ns(&self) -> u64 {
         self.began.elapsed().as_nanos() as u64
     }
@@ -228,11 +228,11 @@ impl Runner for Builds<'_> {
     }
 
     fn connect(&mut self, on_tick: &mut TickCallback) -> Result<(), Failure> {
-        self.around = TeardownGuard::begin(&mut self.plan, &self.injector)?;
-        self.seen = Some(match self.current_reading_source() {
+        self.teardown = TeardownGuard::begin(&mut self.plan, &self.injector)?;
+        self.target_readings = Some(match self.current_reading_source() {
             Some(source) => TargetReadings::Elsewhere(LoadProbes::begin(Some(source))),
             None => {
-                let port = self.plan.carriage.addresses.first().map(SocketAddr::port);
+                let port = self.plan.connection_plan.addresses.first().map(SocketAddr::port);
                 TargetReadings::Here(Box::new(BuildCpuRecorder::begin(
                     self.target_cpu_clocks(),
                     self.fitting.base.local,
@@ -245,7 +245,7 @@ impl Runner for Builds<'_> {
         }
         let authoring = self.current_target().and_then(|target| target.authoring.as_deref());
         let load_helpers = load_helpers(authoring, &self.plan, self.injector.workers)?;
-        let mut running = self.on.as_mut().and_then(|(_, running)| running.as_mut());
+        let mut running = self.current_load.as_mut().and_then(|(_, running)| running.as_mut());
         self.ready = Some(prepare_with_helpers(
             &self.plan,
             &self.injector,
@@ -265,11 +265,11 @@ impl Runner for Builds<'_> {
 
     /// Runs the prepared load. If the build exits during the load, the result contains the reason.
     fn run(&mut self, start_ns: u64, on_tick: &mut TickCallback) -> Result<LoadOutcome, Failure> {
-        let mut seen = self.seen.take().expect("it is looked at since then");
+        let mut seen = self.target_readings.take().expect("it is looked at since then");
         let authoring = self.current_target().and_then(|target| target.authoring.as_deref());
-        let arm = self.on.as_ref().map_or(0, |(tag, _)| tag.arm.map_or(0, ArmIndex::index));
+        let arm = self.current_load.as_ref().map_or(0, |(tag, _)| tag.arm.map_or(0, ArmIndex::index));
         let source = self.readings.get(arm).map(|source| &**source);
-        let mut running = self.on.as_mut().and_then(|(_, running)| running.as_mut());
+        let mut running = self.current_load.as_mut().and_then(|(_, running)| running.as_mut());
         let mut on_tick = |tick: &Tick| {
             on_tick(tick, seen.handle_tick(tick, source))?;
             authoring.map_or(ControlFlow::Continue(()), AuthorFactory::may_continue)?;
@@ -288,7 +288,7 @@ impl Runner for Builds<'_> {
         }
         authoring.into_iter().for_each(AuthorFactory::mark_load_ended);
         let (probes, unreported_readings) = seen.end(source);
-        self.warnings.extend(self.around.take().into_iter().flat_map(TeardownGuard::end));
+        self.warnings.extend(self.teardown.take().into_iter().flat_map(TeardownGuard::end));
         let untouched = run.ending == Some(LoadEnd::Finished);
         if let Some(why) = running.and_then(RunningBuild::exit_reason).filter(|_| untouched) {
             run.ending = Some(LoadEnd::Stopped(EarlyStopReason::Died(why)));
@@ -297,13 +297,13 @@ impl Runner for Builds<'_> {
     }
 
     fn finish(&mut self) -> Result<(), Failure> {
-        match self.on.take() {
+        match self.current_load.take() {
             Some((_, Some(running))) => running.end(),
             _ => Ok(()),
         }
     }
 
-    fn take_news(&mut self) -> Vec<String> {
+    fn take_user_messages(&mut self) -> Vec<String> {
         self.readings.iter().flat_map(|source| source.take_user_messages()).collect()
     }
 
@@ -343,7 +343,7 @@ impl TargetReadings {
             }
             TargetReadings::Elsewhere(seen) => {
                 let server_cores = source.and_then(|source| source.live_server_cpu().cores_used());
-                TickProbes { part: seen.take_readings_if_due(tick, source), server_cores }
+                TickProbes { new_readings: seen.take_readings_if_due(tick, source), server_cores }
             }
         }
     }

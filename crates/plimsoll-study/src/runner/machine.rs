@@ -4,7 +4,7 @@
 //! Not here: choosing loads (`plimsoll-analysis`), and recording them (`recording`).
 
 use super::load_probes::LoadProbes;
-use super::part_processes::{self, PartProcesses};
+use super::part_processes::{self, FURTHER_PROCESSES, PartProcesses};
 use super::process_pauser::{PausableProcess, ProcessPauser};
 use super::sources::SourceAddressRotation;
 use super::{
@@ -12,7 +12,7 @@ use super::{
     load_helpers,
 };
 use crate::base::ResolvedTarget;
-use crate::capacity::{self, Limits};
+use crate::capacity::{self, ConnectionLimits};
 use crate::preflight;
 use crate::setup_teardown::TeardownGuard;
 use plimsoll_analysis::study::TrialPlan;
@@ -63,18 +63,18 @@ pub struct LocalMachineRunner {
     may_continue: bool,
     /// Sends the cleanup requests of the current load when the load ends; `None` without setup and
     /// cleanup.
-    around: Option<TeardownGuard>,
+    teardown: Option<TeardownGuard>,
     /// Chooses the source addresses of successive loads.
     sources: SourceAddressRotation,
     /// Whether the generator settings contain a source address that was chosen for the current load
     /// only.
-    moved: bool,
+    has_temporary_source: bool,
     /// Failed cleanup requests of earlier loads, which are reported as warnings.
     warnings: Vec<String>,
     /// The load whose connections are open and which has not started.
     ready: Option<PreparedLoad>,
     /// Collects the target's readings during the current load.
-    seen: LoadProbes,
+    load_readings: LoadProbes,
 }
 
 /// A change of the plan that applies to some loads only.
@@ -83,9 +83,9 @@ pub enum PlanChange {
     /// An intervention of the command `explain`: a change of the load that tests a possible cause.
     Intervention(Intervention),
     /// The load retries failed requests, as the command `overload` requires.
-    Retried,
+    WithRetries,
     /// The load goes to the second target of `overload --against` (`ArmIndex::SECOND_TARGET`).
-    Against,
+    SecondTarget,
 }
 
 impl PlanChange {
@@ -93,8 +93,8 @@ impl PlanChange {
     /// `None` means the original plan.
     fn from_tag(tag: &LoadTag) -> Option<PlanChange> {
         match tag.purpose {
-            LoadPurpose::Overload if tag.arm == Some(ArmIndex::SECOND_TARGET) => Some(PlanChange::Against),
-            LoadPurpose::Overload => Some(PlanChange::Retried),
+            LoadPurpose::Overload if tag.arm == Some(ArmIndex::SECOND_TARGET) => Some(PlanChange::SecondTarget),
+            LoadPurpose::Overload => Some(PlanChange::WithRetries),
             _ => Intervention::from_tag(tag).map(PlanChange::Intervention),
         }
     }
@@ -114,7 +114,7 @@ pub struct LoadFitter {
     /// The target, and the settings that the user fixed.
     pub base: ResolvedTarget,
     /// The limits of this machine, such as open files and ports.
-    pub limits: Limits,
+    pub limits: ConnectionLimits,
 }
 
 impl LoadFitter {
@@ -157,12 +157,12 @@ impl LocalMachineRunner {
             others,
             fleet,
             may_continue,
-            around,
+            teardown: around,
             sources,
-            moved,
+            has_temporary_source: moved,
             warnings,
             ready,
-            seen,
+            load_readings: seen,
         }
     }
 
@@ -223,7 +223,7 @@ impl LocalMachineRunner {
         let injector = self.sources.injector_for_next_load(plan, &self.injector, |injector| {
             preflight::responds_successfully(plan, injector)
         })?;
-        (self.injector, self.moved) = (injector, true);
+        (self.injector, self.has_temporary_source) = (injector, true);
         Some(
             "plimsoll has few free local ports left (TIME-WAIT), so further loads also come from 127.0.0.2 and \
             up; the results stay valid (--source-ip 127.0.0.1 prevents this)"
@@ -252,7 +252,7 @@ impl Runner for LocalMachineRunner {
     }
 
     fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, LoadObstacle> {
-        if std::mem::take(&mut self.moved) {
+        if std::mem::take(&mut self.has_temporary_source) {
             self.injector.sources.clear();
         }
         self.switch_plan_variant(PlanChange::from_tag(&trial.tag));
@@ -271,7 +271,7 @@ impl Runner for LocalMachineRunner {
                 ));
             }
             Some(Intervention::SecondGenerator) => {
-                let others = PartProcesses::start(1).map_err(LoadObstacle::LoadImpossible)?;
+                let others = PartProcesses::start(FURTHER_PROCESSES).map_err(LoadObstacle::LoadImpossible)?;
                 if let Some(source) = &self.source {
                     others.process_ids().for_each(|pid| source.count_process_as_plimsoll(pid));
                 }
@@ -294,7 +294,7 @@ impl Runner for LocalMachineRunner {
             None => Vec::new(),
         };
         fitted.extend(self.change_source_address_if_needed());
-        self.injector.sources_so_far = Some(self.sources.addresses_used(&self.injector));
+        self.injector.sources_so_far = Some(self.sources.record_addresses_used(&self.injector));
         trial.plan = self.plan.record();
         Ok(fitted)
     }
@@ -304,17 +304,18 @@ impl Runner for LocalMachineRunner {
             return fleet.injectors();
         }
         // The other processes use the same generator settings as this process.
-        let others = self.others.as_ref().map_or(0, |others| others.as_ref().map_or(1, PartProcesses::count));
+        let others =
+            self.others.as_ref().map_or(0, |others| others.as_ref().map_or(FURTHER_PROCESSES, PartProcesses::count));
         vec![self.injector.clone(); 1 + others]
     }
 
     fn connect(&mut self, on_tick: &mut TickCallback) -> Result<(), Failure> {
-        self.around = TeardownGuard::begin(&mut self.plan, &self.injector)?;
-        self.seen = LoadProbes::begin(self.source.as_deref());
+        self.teardown = TeardownGuard::begin(&mut self.plan, &self.injector)?;
+        self.load_readings = LoadProbes::begin(self.source.as_deref());
         let live = self.source.as_ref().map_or_else(LiveServerCpu::without_value, |source| source.live_server_cpu());
         if let Some(fleet) = &mut self.fleet {
             return fleet.connect(&self.plan, self.may_continue, &mut |tick| {
-                on_tick(tick, TickProbes { part: None, server_cores: live.cores_used() })
+                on_tick(tick, TickProbes { new_readings: None, server_cores: live.cores_used() })
             });
         }
         let load_helpers = load_helpers(self.authoring.as_deref(), &self.plan, self.injector.workers)?;
@@ -324,7 +325,7 @@ impl Runner for LocalMachineRunner {
             others.assign_tasks(&self.plan, &self.injector);
         }
         self.ready = Some(prepare_with_helpers(&self.plan, &self.injector, stripe, load_helpers, &mut |tick| {
-            on_tick(tick, TickProbes { part: None, server_cores: live.cores_used() })
+            on_tick(tick, TickProbes { new_readings: None, server_cores: live.cores_used() })
         })?);
         if let Some(Ok(others)) = &mut self.others
             && let Err(why) = others.wait_until_ready()
@@ -341,10 +342,10 @@ impl Runner for LocalMachineRunner {
     fn run(&mut self, start_ns: u64, on_tick: &mut TickCallback) -> Result<LoadOutcome, Failure> {
         let source = self.source.as_deref();
         let live = source.map_or_else(LiveServerCpu::without_value, |source| source.live_server_cpu());
-        let (seen, authoring) = (&mut self.seen, self.authoring.as_deref());
+        let (seen, authoring) = (&mut self.load_readings, self.authoring.as_deref());
         let mut on_tick = |tick: &Tick| {
             let part = seen.take_readings_if_due(tick, source);
-            on_tick(tick, TickProbes { part, server_cores: live.cores_used() })?;
+            on_tick(tick, TickProbes { new_readings: part, server_cores: live.cores_used() })?;
             authoring.map_or(ControlFlow::Continue(()), AuthorFactory::may_continue)
         };
         let origin_ns = to_monotonic_ns(self.began, start_ns);
@@ -361,7 +362,7 @@ impl Runner for LocalMachineRunner {
             // because the remaining shares would be a different load.
             (None, Some(Err(why))) => {
                 drop(ready());
-                let stop = if signal::interrupted() {
+                let stop = if signal::is_stop_requested() {
                     EarlyStopReason::Interrupted
                 } else {
                     EarlyStopReason::Died(why.clone())
@@ -373,7 +374,7 @@ impl Runner for LocalMachineRunner {
         authoring.into_iter().for_each(AuthorFactory::mark_load_ended);
         let unreported_readings = seen.end(source);
         self.others = None;
-        self.warnings.extend(self.around.take().into_iter().flat_map(TeardownGuard::end));
+        self.warnings.extend(self.teardown.take().into_iter().flat_map(TeardownGuard::end));
         self.sources
             .record_closed_connections(run.intervals.values().map(|interval| interval.load.connections_opened).sum());
         Ok(LoadOutcome { run: Run { probes: std::mem::take(&mut seen.whole), ..run }, unreported_readings })
@@ -384,7 +385,7 @@ impl Runner for LocalMachineRunner {
         Ok(())
     }
 
-    fn take_news(&mut self) -> Vec<String> {
+    fn take_user_messages(&mut self) -> Vec<String> {
         self.source.as_ref().map_or_else(Vec::new, |source| source.take_user_messages())
     }
 

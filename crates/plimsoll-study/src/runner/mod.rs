@@ -8,12 +8,12 @@
 pub mod builds;
 mod load_probes;
 pub mod machine;
-mod part_processes;
+pub(crate) mod part_processes;
 pub mod process_pauser;
 mod setting;
 mod sources;
 
-pub use builds::Builds;
+pub use builds::ComparisonRunner;
 pub use machine::{LocalMachineRunner, PlanChange, PlanVariant};
 pub use setting::{VALUE_PLACEHOLDER, VariedServerSetting};
 
@@ -35,7 +35,7 @@ pub type TickCallback<'a> = dyn FnMut(&Tick, TickProbes) -> ControlFlow<EarlySto
 pub struct TickProbes {
     /// The new measurements of the target to write to the run file; `None` if no measurements are
     /// due at this tick.
-    pub part: Option<Probes>,
+    pub new_readings: Option<Probes>,
     /// The number of cores that the server used in the last second; `None` if unknown.
     pub server_cores: Option<f64>,
 }
@@ -62,7 +62,7 @@ pub enum LoadObstacle {
 /// and converters of gRPC messages.
 pub fn load_helpers(authoring: Option<&dyn AuthorFactory>, plan: &Plan, workers: u32) -> Result<LoadHelpers, Failure> {
     let authors = authoring.map_or(Ok(Vec::new()), |authoring| authoring.create_authors(&plan.load.shape, workers))?;
-    Ok(LoadHelpers { authors, texts: grpc::message_converters(plan)? })
+    Ok(LoadHelpers { authors, message_converters: grpc::message_converters(plan)? })
 }
 
 /// The time in ns between the preparation of a load and the start of its schedule (1 ms). During
@@ -128,7 +128,7 @@ pub trait Runner {
     fn finish(&mut self) -> Result<(), Failure>;
 
     /// Returns the messages for the user since the last call.
-    fn take_news(&mut self) -> Vec<String> {
+    fn take_user_messages(&mut self) -> Vec<String> {
         Vec::new()
     }
 

@@ -32,6 +32,8 @@ const READY_TIMEOUT: Duration = Duration::from_secs(20);
 const TICK_TIMEOUT: Duration = Duration::from_secs(4);
 /// The interval of checks for silent or lost parts while waiting for messages.
 const PART_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// The number of further processes that share the load in the experiment with a second generator.
+pub const FURTHER_PROCESSES: usize = 1;
 /// The number of this process's own part. The parts of other processes are numbered from 1.
 const OWN_PART_NUMBER: usize = 0;
 
@@ -53,7 +55,7 @@ enum PartMessage {
 /// The other processes that each send a part of a load. Dropping this value ends the processes.
 pub struct PartProcesses {
     parts: Vec<PartProcess>,
-    words: Receiver<(usize, PartMessage)>,
+    messages: Receiver<(usize, PartMessage)>,
     sender: Sender<(usize, PartMessage)>,
 }
 
@@ -72,9 +74,9 @@ struct PartProcess {
 impl PartProcesses {
     /// Starts `count` processes. The error says why a process failed to start.
     pub fn start(count: usize) -> Result<PartProcesses, String> {
-        let no = |reason: String| format!("a second process of plimsoll could not be started: {reason}");
+        let no = |reason: String| format!("another process of plimsoll could not be started: {reason}");
         let (sender, words) = channel();
-        let mut others = PartProcesses { parts: Vec::new(), words, sender };
+        let mut others = PartProcesses { parts: Vec::new(), messages: words, sender };
         for number in OWN_PART_NUMBER + 1..=count {
             let mut child = part::part_command().spawn().map_err(|error| no(system_text(&error)))?;
             let (to, from) = (child.stdin.take(), child.stdout.take());
@@ -86,7 +88,7 @@ impl PartProcesses {
             }
         }
         for _ in 0..count {
-            match others.words.recv_timeout(FIRST_MESSAGE_TIMEOUT) {
+            match others.messages.recv_timeout(FIRST_MESSAGE_TIMEOUT) {
                 Ok((_, PartMessage::Hello)) => {}
                 Ok((_, PartMessage::Gone(why))) => return Err(no(why)),
                 _ => return Err(no("it sends nothing".to_owned())),
@@ -136,18 +138,18 @@ impl PartProcesses {
     pub fn wait_until_ready(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + READY_TIMEOUT;
         while self.parts.iter().any(|part| !part.is_ready || part.to.is_none()) {
-            match self.words.recv_timeout(PART_CHECK_INTERVAL) {
+            match self.messages.recv_timeout(PART_CHECK_INTERVAL) {
                 Ok((number, PartMessage::Ready)) => self.part_with_number(number).is_ready = true,
                 Ok((number, PartMessage::TaskWritten(to))) => self.part_with_number(number).to = Some(to),
                 Ok((_, PartMessage::Gone(why))) => return Err(part_failure_text(&why)),
-                Ok((_, PartMessage::Hello | PartMessage::Reported(_))) | Err(_) if signal::interrupted() => {
+                Ok((_, PartMessage::Hello | PartMessage::Reported(_))) | Err(_) if signal::is_stop_requested() => {
                     return Err("interrupted".to_owned());
                 }
                 Ok((_, PartMessage::Hello | PartMessage::Reported(_))) | Err(_) => {}
             }
             if Instant::now() >= deadline {
                 let seconds = READY_TIMEOUT.as_secs();
-                return Err(format!("the second process of plimsoll opened no connections within {seconds} s"));
+                return Err(format!("another process of plimsoll opened no connections within {seconds} s"));
             }
         }
         Ok(())
@@ -189,7 +191,7 @@ impl Drop for PartProcess {
         // Closing the pipe ends the process.
         self.to = None;
         let deadline =
-            Instant::now() + if signal::interrupted() { PART_CHECK_INTERVAL } else { PART_CHECK_INTERVAL * 5 };
+            Instant::now() + if signal::is_stop_requested() { PART_CHECK_INTERVAL } else { PART_CHECK_INTERVAL * 5 };
         while Instant::now() < deadline {
             if let Ok(Some(_)) = self.child.try_wait() {
                 return;
@@ -203,8 +205,8 @@ impl Drop for PartProcess {
 
 fn part_failure_text(why: &str) -> String {
     match why {
-        "" => "the second process of plimsoll ended unexpectedly".to_owned(),
-        reason => format!("the second process of plimsoll stopped: {reason}"),
+        "" => "another process of plimsoll ended unexpectedly".to_owned(),
+        reason => format!("another process of plimsoll stopped: {reason}"),
     }
 }
 
@@ -224,7 +226,7 @@ fn forward_reports(mut from: impl Read, number: usize, sender: &Sender<(usize, P
                 continue;
             }
             if come.drain(..MAGIC.len()).ne(MAGIC) {
-                break "the second process is a different version of plimsoll".to_owned();
+                break "another process is a different version of plimsoll".to_owned();
             }
             greeted = true;
             let _ = sender.send((number, PartMessage::Hello));
@@ -273,7 +275,7 @@ fn message_from_frame(frame: Frame, part: usize) -> Result<PartMessage, String> 
         | Frame::Agents(_)
         | Frame::Remark(_)
         | Frame::ExperimentEnd { .. } => {
-            return Err("the second process of plimsoll sent a message that does not belong to a load".to_owned());
+            return Err("another process of plimsoll sent a message that does not belong to a load".to_owned());
         }
     };
     Ok(PartMessage::Reported(Box::new(reported)))
@@ -298,7 +300,7 @@ pub fn run(
     let thread = std::thread::spawn(move || run_own_part(own, origin_ns, &sender, &stopped));
     let (mut is_own_over, mut told) = (false, false);
     while !(is_own_over && others.parts.iter().all(|part| part.is_over)) {
-        let reported = match others.words.recv_timeout(PART_CHECK_INTERVAL) {
+        let reported = match others.messages.recv_timeout(PART_CHECK_INTERVAL) {
             Ok((_, PartMessage::Reported(reported))) => Some(*reported),
             Ok((number, PartMessage::Gone(why))) => Some(lost_report(number, part_failure_text(&why))),
             // The thread that runs this process's own part has panicked; joining the thread below
@@ -307,10 +309,8 @@ pub fn run(
             Ok((_, PartMessage::Hello | PartMessage::TaskWritten(_) | PartMessage::Ready)) | Err(_) => None,
         };
         let silent = || {
-            let text = format!(
-                "the second process of plimsoll sent nothing for {seconds} s",
-                seconds = TICK_TIMEOUT.as_secs()
-            );
+            let text =
+                format!("another process of plimsoll sent nothing for {seconds} s", seconds = TICK_TIMEOUT.as_secs());
             others.find_silent_part().map(|number| lost_report(number, text))
         };
         let Some(reported) = reported.or_else(silent) else { continue };
@@ -326,7 +326,7 @@ pub fn run(
                 (part.last_word, part.is_over) = (Instant::now(), is_over);
             }
         }
-        if collector.take_report(reported, on_tick).is_break() && !told {
+        if collector.add_report(reported, on_tick).is_break() && !told {
             told = true;
             stop.store(true, Ordering::Relaxed);
             others.stop();
@@ -442,7 +442,7 @@ mod tests {
         }
         assert_eq!(
             parse_report_stream(b"PLIMSOL\x01 and more"),
-            ("g".into(), "the second process is a different version of plimsoll".into())
+            ("g".into(), "another process is a different version of plimsoll".into())
         );
         assert_eq!(parse_report_stream(b""), ("g".into(), String::new()));
         let mut damaged = MAGIC.to_vec();

@@ -66,7 +66,7 @@ pub fn find_pausable_processes(terms: &Terms<String>, base: &ResolvedTarget) -> 
         return Ok(Vec::new());
     }
     let no = |why: String| Failure::cannot_start(format!("--may-signal: {why}"));
-    if !base.local || base.plan.carriage.unix.is_some() {
+    if !base.local || base.plan.connection_plan.unix.is_some() {
         return Err(no("the target is not on this machine: leave --may-signal out".to_owned()));
     }
     let finder = ServerFinder::new(&terms.probes, &base.watch_target(&base.url_resolver()))?;
@@ -80,7 +80,7 @@ pub fn find_pausable_processes(terms: &Terms<String>, base: &ResolvedTarget) -> 
     let parents: BTreeMap<u32, u32> = all.iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
     let me = std::process::id();
     let server: BTreeSet<u32> = processes_with_descendants(&server.roots, me, &parents).into_iter().collect();
-    let port = base.plan.carriage.addresses.first().map_or(0, SocketAddr::port);
+    let port = base.plan.connection_plan.addresses.first().map_or(0, SocketAddr::port);
     let behind = find_dependencies(&server, &BTreeSet::new(), port, me).map_err(unread)?;
     let above = server.iter().chain([&me]).flat_map(|pid| process_ancestors(*pid, &parents)).collect();
     let ours = processes_with_descendants(&[me], 0, &parents).into_iter().collect();

@@ -43,12 +43,12 @@ impl VariedServerSetting {
         let Some(value) = setting_value_index(tag).and_then(|number| self.values.get(number)) else { return Ok(()) };
         let command = self.command.replace(VALUE_PLACEHOLDER, &value.to_string());
         run_user_command("--vary", &command, &self.output).map_err(|failure| failure.to_string())?;
-        let addresses = plan.carriage.addresses.as_slice();
-        if plan.carriage.unix.is_some() || addresses.is_empty() {
+        let addresses = plan.connection_plan.addresses.as_slice();
+        if plan.connection_plan.unix.is_some() || addresses.is_empty() {
             return Ok(());
         }
         let deadline = Instant::now() + SERVER_RETURN_TIMEOUT;
-        while !signal::interrupted() {
+        while !signal::is_stop_requested() {
             if addresses.iter().any(|address| TcpStream::connect_timeout(address, CONNECT_CHECK_INTERVAL).is_ok()) {
                 return Ok(());
             }

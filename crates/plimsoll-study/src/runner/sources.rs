@@ -24,7 +24,7 @@ pub struct SourceAddressRotation {
     /// The number of the current source address, from 0.
     number: u8,
     /// The number of closed connections that earlier loads opened from the current address.
-    left: u64,
+    closed_connections: u64,
     /// The number of addresses that loads have used so far.
     used: u64,
     /// Whether the target responds to requests from an address other than the first; `None` before
@@ -40,7 +40,7 @@ impl SourceAddressRotation {
 
     /// Counts the connections of an ended load as closed connections of the current source address.
     pub fn record_closed_connections(&mut self, connections: u64) {
-        self.left = self.left.saturating_add(connections);
+        self.closed_connections = self.closed_connections.saturating_add(connections);
     }
 
     /// Returns the generator settings with a source address for the next load; `None` if the
@@ -55,20 +55,20 @@ impl SourceAddressRotation {
         injector: &Injector,
         is_served: impl FnOnce(&Injector) -> Option<bool>,
     ) -> Option<Injector> {
-        if !self.moves || !can_change_source_address(&plan.carriage) || !injector.sources.is_empty() {
+        if !self.moves || !can_change_source_address(&plan.connection_plan) || !injector.sources.is_empty() {
             return None;
         }
         let from = |number: u8| {
             let address = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1 + number));
             Injector { sources: AddressRange::new(address, address).into_iter().collect(), ..injector.clone() }
         };
-        if self.left > TIME_WAIT_CONNECTIONS_MAX && self.is_served != Some(false) {
+        if self.closed_connections > TIME_WAIT_CONNECTIONS_MAX && self.is_served != Some(false) {
             let other = (self.number + 1) % LOCAL_ADDRESS_COUNT;
             if self.is_served.is_none() {
                 self.is_served = is_served(&from(other));
             }
             if self.is_served == Some(true) {
-                (self.number, self.left) = (other, 0);
+                (self.number, self.closed_connections) = (other, 0);
                 self.used = self.used.max(u64::from(other) + 1);
             }
         }
@@ -79,7 +79,7 @@ impl SourceAddressRotation {
     /// `injector`. Loads use loopback addresses in ascending order, so the largest number so far
     /// counts all used addresses. The number is recorded, because each source address has its own
     /// local ports.
-    pub fn addresses_used(&mut self, injector: &Injector) -> u64 {
+    pub fn record_addresses_used(&mut self, injector: &Injector) -> u64 {
         let given = injector.sources.iter().fold(0u64, |sum, range| sum.saturating_add(range.count()));
         self.used = self.used.max(given).max(u64::from(self.number) + 1);
         self.used
@@ -131,14 +131,14 @@ mod tests {
             sources.record_closed_connections(left);
             assert_eq!(next(&mut sources), from, "{left}");
         }
-        assert_eq!(sources.addresses_used(&injector), 4);
+        assert_eq!(sources.record_addresses_used(&injector), 4);
         for turn in 4..=LOCAL_ADDRESS_COUNT {
             sources.record_closed_connections(10_000);
             // After the last address, the system chooses the address again, as for the very first
             // load.
             assert_eq!(next(&mut sources), if turn == LOCAL_ADDRESS_COUNT { 0 } else { turn + 1 });
         }
-        assert_eq!((asked, sources.addresses_used(&injector)), (1, u64::from(LOCAL_ADDRESS_COUNT)));
+        assert_eq!((asked, sources.record_addresses_used(&injector)), (1, u64::from(LOCAL_ADDRESS_COUNT)));
     }
 
     #[test]
@@ -157,7 +157,7 @@ mod tests {
             (0, Injector::default(), 7),
         ] {
             sources.number = number;
-            assert_eq!(sources.addresses_used(&injector), so_far, "{injector:?}");
+            assert_eq!(sources.record_addresses_used(&injector), so_far, "{injector:?}");
         }
     }
 
@@ -169,7 +169,7 @@ mod tests {
         };
         let changed = |change: fn(&mut ConnectionPlan)| {
             let mut plan = plan_with_address("127.0.0.1:80");
-            change(&mut plan.carriage);
+            change(&mut plan.connection_plan);
             plan
         };
         for (plan, injector) in [
@@ -185,7 +185,7 @@ mod tests {
             assert!(
                 sources.injector_for_next_load(&plan, &injector, |_| panic!("nothing is asked")).is_none(),
                 "{:?}",
-                plan.carriage
+                plan.connection_plan
             );
         }
         let (plan, injector) = (plan_with_address("127.0.0.1:80"), Injector::default());

@@ -317,7 +317,7 @@ pub fn find_dependencies(
     without: u32,
 ) -> io::Result<DependencyProcesses> {
     let Some(first) = server.first() else { return Ok(DependencyProcesses::default()) };
-    let mut askers = vec![SocketDiagnostics::open_process_namespace(*first)?];
+    let mut askers = vec![SocketDiagnostics::open_process_or_own_namespace(*first)?];
     askers.extend(
         pids_in_other_networks(*first)
             .into_iter()

@@ -178,7 +178,7 @@ impl SocketDiagnostics {
     /// Opens access to the network namespace of the process `pid`, or to plimsoll's own namespace
     /// if the process's namespace is not permitted. The two namespaces differ if the process is in
     /// a container. A netlink socket belongs to the network namespace in which it was created.
-    pub fn open_process_namespace(pid: u32) -> io::Result<SocketDiagnostics> {
+    pub fn open_process_or_own_namespace(pid: u32) -> io::Result<SocketDiagnostics> {
         SocketDiagnostics::open_namespace_of_process(pid).or_else(|_| SocketDiagnostics::open())
     }
 
@@ -193,7 +193,7 @@ impl SocketDiagnostics {
     /// Opens access to the network namespace of the process `pid`, and to plimsoll's own namespace
     /// if the two namespaces differ.
     pub fn open_process_and_own_namespaces(pid: u32) -> io::Result<Vec<SocketDiagnostics>> {
-        let beside = SocketDiagnostics::open_process_namespace(pid)?;
+        let beside = SocketDiagnostics::open_process_or_own_namespace(pid)?;
         let is_ours = network_namespace_of(std::process::id()).ok() == network_namespace_of(pid).ok();
         Ok([beside].into_iter().chain(if is_ours { None } else { SocketDiagnostics::open().ok() }).collect())
     }

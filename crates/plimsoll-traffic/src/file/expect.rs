@@ -36,7 +36,7 @@ pub fn parse_expectations(
         }
     }
     let body = table.get("body").map(|node| parse_text_expectation(node, "'body'", world, raw)).transpose()?;
-    Ok((status, Expectations { within_ns, headers, json, body }))
+    Ok((status, Expectations { response_time_ns_max: within_ns, headers, json, body }))
 }
 
 /// Applies `read` to each entry of the table under `key` and returns the results. A missing table

@@ -7,7 +7,7 @@ use plimsoll_model::traffic::StatusSet;
 pub trait FileContext {
     /// Reads the file at a path relative to the traffic file. An error is a phrase that completes
     /// "the file 'PATH' ...".
-    fn file(&mut self, path: &str) -> Result<Vec<u8>, String>;
+    fn read_file(&mut self, path: &str) -> Result<Vec<u8>, String>;
 
     /// Reads the text of a file of data rows, which may be long. An error is a phrase that
     /// completes "the file 'PATH' ...".

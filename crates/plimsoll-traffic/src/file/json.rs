@@ -106,7 +106,7 @@ impl<'a> JsonReader<'a> {
         let mut entries = TableEntries::default();
         self.consume_if_next('{');
         if self.consume_if_next('}') {
-            return Ok(entries.value());
+            return Ok(entries.into_value());
         }
         loop {
             self.skip_whitespace();
@@ -122,7 +122,7 @@ impl<'a> JsonReader<'a> {
             entries.insert(key, node)?;
             match (self.consume_if_next(','), self.consume_if_next('}')) {
                 (true, false) => {}
-                (false, true) => return Ok(entries.value()),
+                (false, true) => return Ok(entries.into_value()),
                 (true, true) => return self.syntax_error("a ',' stands before '}'"),
                 (false, false) => return self.syntax_error("',' or '}' is expected after a value of a JSON object"),
             }

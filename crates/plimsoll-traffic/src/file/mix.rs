@@ -42,7 +42,7 @@ pub fn read(tree: &TreeNode, world: &mut dyn FileContext) -> Result<TrafficFileC
     let mut rows_left = ParseBudget::new(ROWS_BYTES_MAX);
     if let Some(data) = file.get("data") {
         for (key, node) in data.open_table("'data'")?.entries {
-            known.data.push(rows::read(&key.name, node, known.world, &mut rows_left)?);
+            known.data.push(rows::read(&key.name, node, known.file_context, &mut rows_left)?);
         }
     }
     let base = file.get("base").map(|base| base.text("'base'")).transpose()?;

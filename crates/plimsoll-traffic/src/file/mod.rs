@@ -31,7 +31,7 @@ use setup_cleanup::SetupCleanupRequest;
 
 pub use file_context::{FileContext, RequestDefaults};
 pub use load::FileLoad;
-pub(crate) use texts::{CAPTURED_MAX, push_json_string};
+pub(crate) use texts::{CAPTURES_MAX, push_json_string};
 pub use tree::{TextPosition, TrafficFileError};
 
 /// The format of a traffic file.
@@ -59,7 +59,7 @@ impl TrafficFormat {
 /// A parsed and checked traffic file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrafficFile {
-    mix: TrafficFileContent,
+    content: TrafficFileContent,
 }
 
 impl TrafficFile {
@@ -76,24 +76,24 @@ impl TrafficFile {
             TrafficFormat::Yaml => yaml::parse_yaml_tree(text),
             TrafficFormat::Json => json::parse_json_tree(text),
         }?;
-        Ok(TrafficFile { mix: mix::read(&tree, world)? })
+        Ok(TrafficFile { content: mix::read(&tree, world)? })
     }
 
     /// Returns the beginning of every URL (`base`), if the file has one.
     pub fn base(&self) -> Option<&str> {
-        self.mix.base.as_deref()
+        self.content.base.as_deref()
     }
 
     /// Returns the load settings of the file.
     pub fn load(&self) -> &FileLoad {
-        &self.mix.load
+        &self.content.load
     }
 
     /// Builds the traffic of this file for the server at `origin`. `prefix` precedes every path.
     /// `defaults` are the settings of requests that do not state their own.
     pub fn traffic(&self, origin: Origin, prefix: &str, defaults: &RequestDefaults, redact: RedactionLevel) -> Traffic {
         let prefix = prefix.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
-        let routes: Vec<Route> = self.mix.requests.iter().map(|asked| asked.route(prefix, defaults)).collect();
+        let routes: Vec<Route> = self.content.requests.iter().map(|asked| asked.route(prefix, defaults)).collect();
         // The preflight request is sent before the load and must not change the server's state.
         let is_safe = |route: &Route| ["GET", "HEAD"].contains(&route.request.method.as_str());
         // The preflight request is sent before any response is captured, so the preflight request
@@ -102,14 +102,14 @@ impl TrafficFile {
             .iter()
             .position(|route| is_safe(route) && !uses_captured_value(route))
             .map(|number| number as RouteNumber);
-        let (data, variables) = (self.mix.data.clone(), self.mix.variables.clone());
-        let scenarios = self.mix.scenarios.clone();
+        let (data, variables) = (self.content.data.clone(), self.content.variables.clone());
+        let scenarios = self.content.scenarios.clone();
         let choice = if scenarios.is_empty() { RouteChoice::Weighted } else { RouteChoice::Scenarios };
         let once =
             |list: &[SetupCleanupRequest]| list.iter().map(|asked| asked.to_one_off_route(prefix, defaults)).collect();
         let around = SetupTeardown {
-            setup: once(&self.mix.setup),
-            cleanup: once(&self.mix.cleanup),
+            setup: once(&self.content.setup),
+            teardown: once(&self.content.cleanup),
             captured_values: Vec::new(),
         };
         Traffic {

@@ -27,23 +27,27 @@ const MEDIA_TYPES_BY_EXTENSION: [(&str, &str); 12] = [
 
 /// One part of a form: its header fields, its content, and whether the content is a template.
 struct FormPart {
-    head: String,
+    header_lines: String,
     content: Vec<u8>,
-    is_filled: bool,
+    is_template: bool,
 }
 
 /// Builds the body of a `multipart` table. Each entry of the table is a text, `@FILE`, a table with
 /// content and type, or a list of such values.
-pub fn build_multipart_body(node: &TreeNode, known: &mut TextScope, raw: bool) -> Result<FileBody, TrafficFileError> {
+pub fn build_multipart_body(
+    node: &TreeNode,
+    text_scope: &mut TextScope,
+    raw: bool,
+) -> Result<FileBody, TrafficFileError> {
     let mut parts = Vec::new();
     for (key, value) in node.open_table("'multipart'")?.entries {
         match &value.value {
             TreeValue::List(items) => {
                 for item in items {
-                    parts.push(parse_part(&key.name, item, known, raw)?);
+                    parts.push(parse_part(&key.name, item, text_scope, raw)?);
                 }
             }
-            _ => parts.push(parse_part(&key.name, value, known, raw)?),
+            _ => parts.push(parse_part(&key.name, value, text_scope, raw)?),
         }
     }
     if parts.is_empty() {
@@ -52,9 +56,9 @@ pub fn build_multipart_body(node: &TreeNode, known: &mut TextScope, raw: bool) -
     let boundary = choose_boundary(&parts);
     // A multipart body is a template as a whole, or not at all. If one part is a template, the text
     // of the other parts is escaped.
-    let is_filled = parts.iter().any(|part| part.is_filled);
+    let is_filled = parts.iter().any(|part| part.is_template);
     let mut body = Vec::new();
-    for FormPart { head, content, is_filled: is_template } in parts {
+    for FormPart { header_lines: head, content, is_template } in parts {
         let text = format!("--{boundary}\r\n{head}\r\n\r\n");
         match is_filled {
             true => body.extend(escape_as_template(text.as_bytes())),
@@ -113,12 +117,17 @@ impl<'a> FormPartSettings<'a> {
     }
 }
 
-fn parse_part(name: &str, node: &TreeNode, known: &mut TextScope, raw: bool) -> Result<FormPart, TrafficFileError> {
+fn parse_part(
+    name: &str,
+    node: &TreeNode,
+    text_scope: &mut TextScope,
+    raw: bool,
+) -> Result<FormPart, TrafficFileError> {
     let said = FormPartSettings::read(name, node, raw)?;
     let (path, node) = (said.text, said.node);
     let (content, is_filled) = match said.is_file {
-        true => (known.read_body_file(node, path)?, false),
-        false => known.parse_text(node, path, raw).map(|(text, is_filled)| (text.into_bytes(), is_filled))?,
+        true => (text_scope.read_body_file(node, path)?, false),
+        false => text_scope.parse_text(node, path, raw).map(|(text, is_filled)| (text.into_bytes(), is_filled))?,
     };
     let of_path = path.rsplit(['/', '\\']).next().unwrap_or(path);
     let file_name = said.file_name.or(said.is_file.then_some(of_path));
@@ -130,7 +139,7 @@ fn parse_part(name: &str, node: &TreeNode, known: &mut TextScope, raw: bool) -> 
     if let Some(kind) = kind {
         head.push_str(&format!("\r\nContent-Type: {kind}"));
     }
-    Ok(FormPart { head, content, is_filled })
+    Ok(FormPart { header_lines: head, content, is_template: is_filled })
 }
 
 /// Returns the media type for the extension of a file name.
@@ -148,7 +157,7 @@ fn escape_header_parameter(name: &str) -> String {
 /// Returns the boundary between the parts. The boundary is derived from the parts, so equal bodies
 /// have equal boundaries. No part contains the boundary.
 fn choose_boundary(parts: &[FormPart]) -> String {
-    let bytes = || parts.iter().flat_map(|part| part.head.bytes().chain(part.content.iter().copied()));
+    let bytes = || parts.iter().flat_map(|part| part.header_lines.bytes().chain(part.content.iter().copied()));
     let mut state = bytes().fold(0, |state: u64, byte| state.rotate_left(8) ^ mix_bits(state ^ u64::from(byte)));
     loop {
         let boundary = format!("----plimsoll{state:016x}");

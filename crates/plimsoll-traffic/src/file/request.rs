@@ -37,7 +37,7 @@ pub struct FileRequest {
     template_flags: TemplateFlags,
     expect: Expectations,
     captures: Vec<ResponseCapture>,
-    follow: u8,
+    redirects_max: u8,
 }
 
 impl FileRequest {
@@ -66,35 +66,35 @@ impl FileRequest {
             template_parts: self.template_flags,
             expect: self.expect.clone(),
             captures: self.captures.clone(),
-            follow: self.follow,
+            redirects_max: self.redirects_max,
             grpc: None,
         }
     }
 }
 
 /// Parses a request from its table.
-pub fn parse_request(table: &TreeTable, known: &mut TextScope) -> Result<FileRequest, TrafficFileError> {
+pub fn parse_request(table: &TreeTable, text_scope: &mut TextScope) -> Result<FileRequest, TrafficFileError> {
     let raw = table.get("raw").map_or(Ok(false), |raw| raw.flag("'raw'"))?;
     let (method, path) = method_and_path(table)?;
-    let (target, target_filled) = parse_target(path, &method, known, raw)?;
+    let (target, target_filled) = parse_target(path, &method, text_scope, raw)?;
     // Names are recorded in run files, and importers derive names from paths, so secrets in a name
     // are redacted.
     let name = table.get("name").map(parse_name).transpose()?.map(|name| redact::redact_request_name(&name));
     let name = name.filter(|name| !name.trim().is_empty());
     let (mut headers, headers_filled) =
-        table.get("headers").map_or(Ok(Default::default()), |it| parse_headers(it, known, raw))?;
-    let (body, body_filled, content_type) = parse_body(table, known, raw)?;
+        table.get("headers").map_or(Ok(Default::default()), |it| parse_headers(it, text_scope, raw))?;
+    let (body, body_filled, content_type) = parse_body(table, text_scope, raw)?;
     if let Some(content_type) = content_type
         && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"))
     {
         headers.push(("content-type".into(), content_type));
     }
-    let expect = table.get("expect").map(|node| parse_expectations(node, known.world, raw)).transpose()?;
+    let expect = table.get("expect").map(|node| parse_expectations(node, text_scope.file_context, raw)).transpose()?;
     let (ok_status, expect) = expect.unwrap_or_default();
     // Only steps and setup or cleanup requests may have captures, because only their lists of
     // accepted keys contain `capture`.
     let captures: Vec<ResponseCapture> =
-        table.get("capture").map_or(Ok(Vec::new()), |node| parse_captures(node, known.world))?;
+        table.get("capture").map_or(Ok(Vec::new()), |node| parse_captures(node, text_scope.file_context))?;
     let looks_into =
         expect.body.is_some() || !expect.json.is_empty() || captures.iter().any(|it| it.from.reads_content());
     if let (true, "HEAD", Some(node)) = (looks_into, method.as_str(), table.get("capture").or(table.get("expect"))) {
@@ -110,7 +110,7 @@ pub fn parse_request(table: &TreeTable, known: &mut TextScope) -> Result<FileReq
         ok_status,
         expect,
         captures,
-        follow: table
+        redirects_max: table
             .get("follow")
             .map_or(Ok(0), |node| node.whole_number("'follow'", 0, u64::from(Route::FOLLOW_REDIRECTS_MAX)))?
             as u8,
@@ -148,9 +148,14 @@ fn method_and_path<'a>(table: &TreeTable<'a>) -> Result<(String, &'a TreeNode), 
 }
 
 /// Parses a path and query. The result is either percent-encoded or a template.
-fn parse_target(node: &TreeNode, method: &str, known: &mut TextScope, raw: bool) -> Result<PlanText, TrafficFileError> {
+fn parse_target(
+    node: &TreeNode,
+    method: &str,
+    text_scope: &mut TextScope,
+    raw: bool,
+) -> Result<PlanText, TrafficFileError> {
     let path = node.text("a path")?;
-    let (path, is_filled) = known.parse_text(node, path, raw)?;
+    let (path, is_filled) = text_scope.parse_text(node, path, raw)?;
     if path.contains("://") && !path.starts_with(['/', '{']) {
         return node.error(
             "a complete URL is not allowed here: write only the path, and write the scheme and host once, as 'base'",
@@ -254,7 +259,7 @@ fn parse_headers(
 
 /// Parses the body of a request. Returns the bytes of the body, whether the body is a template, and
 /// the default media type.
-fn parse_body(table: &TreeTable, known: &mut TextScope, raw: bool) -> Result<FileBody, TrafficFileError> {
+fn parse_body(table: &TreeTable, text_scope: &mut TextScope, raw: bool) -> Result<FileBody, TrafficFileError> {
     let given = table.find_keys(&["body", "json", "multipart"]);
     if let [_, (second, node), ..] = given.as_slice() {
         return node.error(format!(
@@ -263,13 +268,13 @@ fn parse_body(table: &TreeTable, known: &mut TextScope, raw: bool) -> Result<Fil
         ));
     }
     if let Some(parts) = table.get("multipart") {
-        return build_multipart_body(parts, known, raw);
+        return build_multipart_body(parts, text_scope, raw);
     }
     match (table.get("body"), table.get("json")) {
         (None, None) => Ok((Vec::new(), false, None)),
         (_, Some(json)) => {
             let mut text = String::new();
-            let is_filled = write_json(json, known, raw, &mut text)?;
+            let is_filled = write_json(json, text_scope, raw, &mut text)?;
             if !raw && !is_filled && text.contains("{{") {
                 // A template without values is rendered here, which undoes the escapes of `{{`.
                 let template =
@@ -281,15 +286,22 @@ fn parse_body(table: &TreeTable, known: &mut TextScope, raw: bool) -> Result<Fil
         (Some(node), None) => {
             let text = node.text("'body'")?;
             match text.strip_prefix('@').filter(|_| !raw) {
-                None => known.parse_text(node, text, raw).map(|(text, is_filled)| (text.into_bytes(), is_filled, None)),
-                Some(path) => Ok((known.read_body_file(node, path)?, false, None)),
+                None => {
+                    text_scope.parse_text(node, text, raw).map(|(text, is_filled)| (text.into_bytes(), is_filled, None))
+                }
+                Some(path) => Ok((text_scope.read_body_file(node, path)?, false, None)),
             }
         }
     }
 }
 
 /// Appends a value to `out` as JSON. Returns whether the JSON contains template values.
-fn write_json(node: &TreeNode, known: &mut TextScope, raw: bool, out: &mut String) -> Result<bool, TrafficFileError> {
+fn write_json(
+    node: &TreeNode,
+    text_scope: &mut TextScope,
+    raw: bool,
+    out: &mut String,
+) -> Result<bool, TrafficFileError> {
     let comma = |out: &mut String, number: usize| {
         if number > 0 {
             out.push(',')
@@ -307,12 +319,12 @@ fn write_json(node: &TreeNode, known: &mut TextScope, raw: bool, out: &mut Strin
                 _ => return node.error(format!("the value '{number}' in 'json' is not a number that JSON allows")),
             }
         }
-        TreeValue::Text(text) => filled = known.push_json_text(node, text, raw, out)?,
+        TreeValue::Text(text) => filled = text_scope.push_json_text(node, text, raw, out)?,
         TreeValue::List(items) => {
             out.push('[');
             for (number, item) in items.iter().enumerate() {
                 comma(out, number);
-                filled |= write_json(item, known, raw, out)?;
+                filled |= write_json(item, text_scope, raw, out)?;
             }
             out.push(']');
         }
@@ -322,7 +334,7 @@ fn write_json(node: &TreeNode, known: &mut TextScope, raw: bool, out: &mut Strin
                 comma(out, number);
                 push_json_string(&key.name, out);
                 out.push(':');
-                filled |= write_json(value, known, raw, out)?;
+                filled |= write_json(value, text_scope, raw, out)?;
             }
             out.push('}');
         }

@@ -21,7 +21,7 @@ pub fn read(
     name: &str,
     node: &TreeNode,
     world: &mut dyn FileContext,
-    left: &mut ParseBudget,
+    bytes_budget: &mut ParseBudget,
 ) -> Result<ValueTable, TrafficFileError> {
     let what = format!("the data '{name}'");
     let table = node.table(&what, &keys::DATA_KEYS)?;
@@ -49,7 +49,7 @@ pub fn read(
     let limit_mib = ROWS_BYTES_MAX >> 20;
     let too_much =
         |_| format!("with '{path}', the files with data rows of this traffic file exceed {limit_mib} MiB together");
-    left.spend_bytes(text.len()).map_err(too_much).or_else(|why| file.error(why))?;
+    bytes_budget.spend_bytes(text.len()).map_err(too_much).or_else(|why| file.error(why))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let lines_of_json = path.ends_with(".jsonl") || path.ends_with(".ndjson") || text.trim_start().starts_with('{');
     let table = |columns| ValueTable::new(name.to_owned(), columns, pick, each_use);

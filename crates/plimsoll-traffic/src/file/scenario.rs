@@ -4,7 +4,7 @@
 use super::keys;
 use super::labels::Labels;
 use super::request::{FileRequest, REQUESTS_MAX, parse_name, parse_request};
-use super::texts::{CAPTURED_MAX, TextScope};
+use super::texts::{CAPTURES_MAX, TextScope};
 use super::tree::{TrafficFileError, TreeNode, TreeTable};
 use plimsoll_model::RouteNumber;
 use plimsoll_model::session::{LOOP_NESTING_MAX, REPETITIONS_MAX, SCENARIO_OPS_MAX, Scenario, SessionOp, ThinkTime};
@@ -48,7 +48,7 @@ pub fn parse_scenarios(
         let mut program = ScenarioProgram {
             scenario: scenario_name,
             ops: Vec::new(),
-            known: &mut *known,
+            text_scope: &mut *known,
             requests: &mut *requests,
             labels: &mut labels,
         };
@@ -82,8 +82,8 @@ fn collect_captured_names(
                     return Err(TrafficFileError::new(key.at, text));
                 }
                 names.insert(key.name.clone());
-                if names.len() > CAPTURED_MAX {
-                    let text = format!("this scenario captures values under more than {CAPTURED_MAX} names");
+                if names.len() > CAPTURES_MAX {
+                    let text = format!("this scenario captures values under more than {CAPTURES_MAX} names");
                     return Err(TrafficFileError::new(key.at, text));
                 }
             }
@@ -99,7 +99,7 @@ fn collect_captured_names(
 struct ScenarioProgram<'a, 'w> {
     scenario: String,
     ops: Vec<SessionOp>,
-    known: &'a mut TextScope<'w>,
+    text_scope: &'a mut TextScope<'w>,
     requests: &'a mut Vec<FileRequest>,
     labels: &'a mut Labels,
 }
@@ -182,7 +182,7 @@ impl ScenarioProgram<'_, '_> {
         for (key, empty) in [("if", false), ("unless", true)] {
             if let Some(node) = table.get(key) {
                 let text = node.text(&format!("'{key}'"))?;
-                let (text, is_filled) = self.known.parse_text(node, text, false)?;
+                let (text, is_filled) = self.text_scope.parse_text(node, text, false)?;
                 if !is_filled {
                     return node.error(format!("'{key}' needs a placeholder, such as {{{{ token }}}}"));
                 }
@@ -193,7 +193,7 @@ impl ScenarioProgram<'_, '_> {
     }
 
     fn push_request(&mut self, table: &TreeTable) -> Result<(), TrafficFileError> {
-        let mut asked = parse_request(table, self.known)?;
+        let mut asked = parse_request(table, self.text_scope)?;
         // Two scenarios may have steps with equal names. If the label of a step is already in use,
         // the step's label begins with the name of its scenario.
         let own = match self.labels.has(&asked.label) {
@@ -233,7 +233,7 @@ mod tests {
     struct EmptyContext;
 
     impl FileContext for EmptyContext {
-        fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
+        fn read_file(&mut self, _: &str) -> Result<Vec<u8>, String> {
             Err("is not there".into())
         }
 

@@ -12,8 +12,8 @@ use plimsoll_model::session::REPETITIONS_MAX;
 /// A setup or cleanup request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetupCleanupRequest {
-    asked: FileRequest,
-    times: u32,
+    request: FileRequest,
+    repetitions: u32,
     may_continue: bool,
 }
 
@@ -21,7 +21,11 @@ impl SetupCleanupRequest {
     /// Converts the request to a setup or cleanup request of the load plan; `prefix` precedes the
     /// path.
     pub fn to_one_off_route(&self, prefix: &str, defaults: &RequestDefaults) -> OneOffRoute {
-        OneOffRoute { route: self.asked.route(prefix, defaults), times: self.times, may_fail: self.may_continue }
+        OneOffRoute {
+            route: self.request.route(prefix, defaults),
+            times: self.repetitions,
+            may_fail: self.may_continue,
+        }
     }
 }
 
@@ -52,7 +56,11 @@ pub fn parse_setup_or_cleanup(
                 known.captured.insert(name.name.clone());
             }
         }
-        all.push(SetupCleanupRequest { asked, times, may_continue: continues_after_failure(&table)? });
+        all.push(SetupCleanupRequest {
+            request: asked,
+            repetitions: times,
+            may_continue: continues_after_failure(&table)?,
+        });
     }
     Ok(all)
 }

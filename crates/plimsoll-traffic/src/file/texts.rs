@@ -13,7 +13,7 @@ pub type PlanText = (String, bool);
 
 /// The names that templates may use: data columns, environment variables and captured values.
 pub struct TextScope<'a> {
-    pub world: &'a mut dyn FileContext,
+    pub file_context: &'a mut dyn FileContext,
     pub data: DataTables,
     /// The environment variables that templates use, with their values.
     pub variables: Vec<(String, String)>,
@@ -24,7 +24,7 @@ pub struct TextScope<'a> {
     pub captured_in_scenario: HashSet<String>,
     /// The number of bytes that further body files may have. If several requests use one body file,
     /// the file counts for each request, because each request has a separate copy.
-    pub files: ParseBudget,
+    pub body_file_budget: ParseBudget,
 }
 
 /// The tables of data rows, and the column names of each table.
@@ -44,9 +44,9 @@ impl DataTables {
 
 /// The largest accepted number of captures in a scenario. Each session reserves memory for all
 /// captured values of its scenario.
-pub const CAPTURED_MAX: usize = 5_000;
+pub const CAPTURES_MAX: usize = 5_000;
 /// The largest number of column names that an error message lists.
-const COLUMNS_SHOWN: usize = 20;
+const LISTED_COLUMNS_MAX: usize = 20;
 /// The largest accepted total size of all body files, bytes (512 MiB).
 pub const FILES_BYTES_MAX: usize = 512 << 20;
 
@@ -54,16 +54,24 @@ impl<'a> TextScope<'a> {
     pub fn new(world: &'a mut dyn FileContext) -> TextScope<'a> {
         let (data, variables, variable_names, captured, captured_in_scenario) = Default::default();
         let files = ParseBudget::new(FILES_BYTES_MAX);
-        TextScope { world, data, variables, variable_names, captured, captured_in_scenario, files }
+        TextScope {
+            file_context: world,
+            data,
+            variables,
+            variable_names,
+            captured,
+            captured_in_scenario,
+            body_file_budget: files,
+        }
     }
 
     /// Reads a body file at `path`, and subtracts its size from the limit for all body files.
     pub fn read_body_file(&mut self, node: &TreeNode, path: &str) -> Result<Vec<u8>, TrafficFileError> {
-        let bytes = self.world.file(path).or_else(|why| node.error(format!("the file '{path}' {why}")))?;
+        let bytes = self.file_context.read_file(path).or_else(|why| node.error(format!("the file '{path}' {why}")))?;
         let limit_mib = FILES_BYTES_MAX >> 20;
         let too_much =
             |_| format!("with '{path}', the body files of this traffic file exceed {limit_mib} MiB together");
-        self.files.spend_bytes(bytes.len()).map_err(too_much).or_else(|why| node.error(why))?;
+        self.body_file_budget.spend_bytes(bytes.len()).map_err(too_much).or_else(|why| node.error(why))?;
         Ok(bytes)
     }
 
@@ -98,7 +106,7 @@ impl<'a> TextScope<'a> {
     fn check_defined(&mut self, node: &TreeNode, value: &TemplateValue) -> Result<(), TrafficFileError> {
         match value {
             TemplateValue::Env(name) if self.variable_names.contains(name) => Ok(()),
-            TemplateValue::Env(name) => match self.world.environment_variable(name) {
+            TemplateValue::Env(name) => match self.file_context.environment_variable(name) {
                 Some(value) => {
                     self.variable_names.insert(name.clone());
                     self.variables.push((name.clone(), value));
@@ -115,8 +123,8 @@ impl<'a> TextScope<'a> {
                     let table = self.data.tables.iter().find(|table| table.name == *data);
                     let columns = table.map_or(&[][..], |table| &table.columns);
                     let known_columns =
-                        columns.iter().take(COLUMNS_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-                    let and_more = if columns.len() > COLUMNS_SHOWN { ", and more" } else { "" };
+                        columns.iter().take(LISTED_COLUMNS_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+                    let and_more = if columns.len() > LISTED_COLUMNS_MAX { ", and more" } else { "" };
                     node.error(format!(
                         "the data '{data}' has no column '{column}': the columns are {known_columns}{and_more}"
                     ))

@@ -27,7 +27,7 @@ fn convert_table(lines: &LinePositions, table: &DeTable) -> Result<TreeValue, Tr
         let key = TreeKey { at: lines.position_at(key.span().start), name: key.get_ref().to_string() };
         entries.insert(key, convert_value(lines, value)?)?;
     }
-    Ok(entries.value())
+    Ok(entries.into_value())
 }
 
 /// Converts a TOML value and all nested values. The library bounds the nesting depth.

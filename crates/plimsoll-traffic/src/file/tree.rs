@@ -61,25 +61,25 @@ pub struct LinePositions<'a> {
     /// The result of the previous lookup: line number, byte offset, and number of characters before
     /// that offset in the line. The cached result speeds up lookups in documents that are one long
     /// line.
-    last: Cell<(usize, usize, usize)>,
+    last_lookup: Cell<(usize, usize, usize)>,
 }
 
 impl<'a> LinePositions<'a> {
     pub fn new(text: &'a str) -> LinePositions<'a> {
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-        LinePositions { text, starts, last: Cell::default() }
+        LinePositions { text, starts, last_lookup: Cell::default() }
     }
 
     pub fn position_at(&self, byte: usize) -> TextPosition {
         let byte = byte.min(self.text.len());
         let line = self.starts.partition_point(|start| *start <= byte).max(1);
         let start = self.starts[line - 1];
-        let (from, counted) = match self.last.get() {
+        let (from, counted) = match self.last_lookup.get() {
             (last_line, last_byte, counted) if last_line == line && last_byte <= byte => (last_byte, counted),
             _ => (start, 0),
         };
         let counted = counted + self.text.get(from..byte).unwrap_or_default().chars().count();
-        self.last.set((line, byte, counted));
+        self.last_lookup.set((line, byte, counted));
         TextPosition { line, column: counted + 1 }
     }
 }
@@ -254,7 +254,7 @@ pub struct TableEntries {
     entries: Vec<(TreeKey, TreeNode)>,
     /// A hash index from key to entry, for tables with more than [`Self::LINEAR_SEARCH_MAX`] keys.
     /// Few tables need the index, so the index is boxed to keep tables without an index small.
-    places: Option<Box<KeyIndex>>,
+    index_by_key: Option<Box<KeyIndex>>,
 }
 
 impl TableEntries {
@@ -278,9 +278,9 @@ impl TableEntries {
         let place = self.entries.len();
         if place == Self::LINEAR_SEARCH_MAX {
             let known = self.entries.iter().enumerate().map(|(place, (key, _))| (key.name.clone(), place));
-            self.places = Some(Box::new(KeyIndex(known.collect())));
+            self.index_by_key = Some(Box::new(KeyIndex(known.collect())));
         }
-        if let Some(places) = &mut self.places {
+        if let Some(places) = &mut self.index_by_key {
             places.0.insert(key.name.clone(), place);
         }
         self.entries.push((key, node));
@@ -289,7 +289,7 @@ impl TableEntries {
 
     /// Returns the value of the key `name`, if the table has this key.
     pub fn get(&self, name: &str) -> Option<&TreeNode> {
-        match &self.places {
+        match &self.index_by_key {
             Some(places) => places.0.get(name).map(|place| &self.entries[*place].1),
             None => self.entries.iter().find(|(key, _)| key.name == name).map(|(_, node)| node),
         }
@@ -299,7 +299,7 @@ impl TableEntries {
         self.entries
     }
 
-    pub fn value(self) -> TreeValue {
+    pub fn into_value(self) -> TreeValue {
         TreeValue::Table(self)
     }
 }

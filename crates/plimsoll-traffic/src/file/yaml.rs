@@ -15,7 +15,7 @@ use std::collections::HashMap;
 struct OpenContainer {
     at: TextPosition,
     anchor: usize,
-    what: YamlContainer,
+    container: YamlContainer,
 }
 
 enum YamlContainer {
@@ -47,7 +47,7 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
             let reason = error.info().replace('\n', ", ");
             TrafficFileError::new(at, format!("this is not YAML: {reason}"))
         })?;
-        let at = start_place(span);
+        let at = start_position(span);
         let done = match event {
             Event::DocumentStart(..) => {
                 documents += 1;
@@ -75,23 +75,23 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
                 Some((TreeNode { at, value: node.value.clone() }, 0))
             }
             Event::SequenceStart(_, anchor, _) => {
-                open.push(OpenContainer { at, anchor, what: YamlContainer::List(Vec::new()) });
+                open.push(OpenContainer { at, anchor, container: YamlContainer::List(Vec::new()) });
                 None
             }
             Event::MappingStart(_, anchor, _) => {
                 open.push(OpenContainer {
                     at,
                     anchor,
-                    what: YamlContainer::Table(TableEntries::default(), None, Vec::new()),
+                    container: YamlContainer::Table(TableEntries::default(), None, Vec::new()),
                 });
                 None
             }
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
                 None => None,
-                Some(OpenContainer { at, anchor, what }) => {
+                Some(OpenContainer { at, anchor, container: what }) => {
                     let value = match what {
                         YamlContainer::List(items) => TreeValue::List(items),
-                        YamlContainer::Table(entries, _, merged) => merge(entries, merged)?.value(),
+                        YamlContainer::Table(entries, _, merged) => merge_tables(entries, merged)?.into_value(),
                     };
                     Some((TreeNode { at, value }, anchor))
                 }
@@ -114,7 +114,7 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
             budget.spend_bytes(size).map_err(|error| TrafficFileError::new(at, error.to_string()))?;
             anchors.insert(anchor, (node.clone(), size));
         }
-        match open.last_mut().map(|open| &mut open.what) {
+        match open.last_mut().map(|open| &mut open.container) {
             None => root = Some(node),
             Some(YamlContainer::List(items)) => items.push(node),
             Some(YamlContainer::Table(entries, key, merged)) => match key.take() {
@@ -129,7 +129,7 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
 
 /// Adds the entries of merged tables to a table. If keys are equal, the entry of the table itself
 /// has precedence, then the entry of the first merged table.
-fn merge(mut entries: TableEntries, merged: Vec<TreeNode>) -> Result<TableEntries, TrafficFileError> {
+fn merge_tables(mut entries: TableEntries, merged: Vec<TreeNode>) -> Result<TableEntries, TrafficFileError> {
     for node in merged {
         let tables = match node.value {
             TreeValue::List(tables) => tables,
@@ -149,7 +149,7 @@ fn merge(mut entries: TableEntries, merged: Vec<TreeNode>) -> Result<TableEntrie
     Ok(entries)
 }
 
-fn start_place(span: Span) -> TextPosition {
+fn start_position(span: Span) -> TextPosition {
     TextPosition { line: span.start.line(), column: span.start.col() + 1 }
 }
 

@@ -49,8 +49,8 @@ impl Features {
     const EDITION_DEFAULTS: Features = Features { presence: 1, lists: 1, messages: 1 };
 
     /// Returns the inherited features, overridden by each feature that `said` sets.
-    fn override_with(self, said: Option<Features>) -> Features {
-        let said = said.unwrap_or_default();
+    fn override_with(self, overrides: Option<Features>) -> Features {
+        let said = overrides.unwrap_or_default();
         let or = |said: i32, inherited: i32| if said == 0 { inherited } else { said };
         Features {
             presence: or(said.presence, self.presence),
@@ -167,14 +167,16 @@ fn unsupported_edition_text(name: &str, edition: &str) -> String {
 
 /// Translates a descriptor to proto2 if possible, otherwise to proto3. Only proto3 has implicit
 /// presence, where zero numbers are left out on the wire.
-fn translate_edition(file: &mut FileDescriptorProto, said: &FileFeatures) {
-    let of_file = Features::EDITION_DEFAULTS.override_with(said.options.and_then(|options| options.features));
+fn translate_edition(file: &mut FileDescriptorProto, file_features: &FileFeatures) {
+    let of_file = Features::EDITION_DEFAULTS.override_with(file_features.options.and_then(|options| options.features));
     let mut is_proto3 = false;
-    for_each_file_field(file, said, of_file, &mut |field, features| {
+    for_each_file_field(file, file_features, of_file, &mut |field, features| {
         is_proto3 |= has_implicit_presence(field, features)
     });
     file.syntax = Some(if is_proto3 { "proto3" } else { "proto2" }.to_owned());
-    for_each_file_field(file, said, of_file, &mut |field, features| apply_field_features(field, features, is_proto3));
+    for_each_file_field(file, file_features, of_file, &mut |field, features| {
+        apply_field_features(field, features, is_proto3)
+    });
     if is_proto3 {
         file.enum_type.iter_mut().for_each(move_zero_value_first);
         file.message_type.iter_mut().for_each(begin_enums_with_zero);
@@ -184,21 +186,21 @@ fn translate_edition(file: &mut FileDescriptorProto, said: &FileFeatures) {
 /// Calls `act` for every field of a file with the effective features of that field.
 fn for_each_file_field(
     file: &mut FileDescriptorProto,
-    said: &FileFeatures,
+    file_features: &FileFeatures,
     of_file: Features,
     act: &mut impl FnMut(&mut FieldDescriptorProto, Features),
 ) {
-    for (message, said) in file.message_type.iter_mut().zip(&said.messages) {
+    for (message, said) in file.message_type.iter_mut().zip(&file_features.messages) {
         for_each_message_field(message, said, of_file, act);
     }
-    for (field, said) in file.extension.iter_mut().zip(&said.extensions) {
+    for (field, said) in file.extension.iter_mut().zip(&file_features.extensions) {
         act(field, of_file.override_with(said.options.and_then(|options| options.features)));
     }
 }
 
 fn for_each_message_field(
     message: &mut DescriptorProto,
-    said: &MessageFeatures,
+    message_features: &MessageFeatures,
     around: Features,
     act: &mut impl FnMut(&mut FieldDescriptorProto, Features),
 ) {
@@ -207,11 +209,11 @@ fn for_each_message_field(
     if is_entry(message) {
         return;
     }
-    let here = around.override_with(said.options.and_then(|options| options.features));
+    let here = around.override_with(message_features.options.and_then(|options| options.features));
     let entries: HashSet<String> =
         message.nested_type.iter().filter(|nested| is_entry(nested)).map(|entry| entry.name().to_owned()).collect();
-    for (field, of_field) in message.field.iter_mut().zip(&said.fields) {
-        let oneof = field.oneof_index.and_then(|at| said.oneofs.get(at as usize));
+    for (field, of_field) in message.field.iter_mut().zip(&message_features.fields) {
+        let oneof = field.oneof_index.and_then(|at| message_features.oneofs.get(at as usize));
         let oneof = oneof.and_then(|oneof| oneof.options).and_then(|options| options.features);
         let mut features =
             here.override_with(oneof).override_with(of_field.options.and_then(|options| options.features));
@@ -220,10 +222,10 @@ fn for_each_message_field(
         }
         act(field, features);
     }
-    for (field, said) in message.extension.iter_mut().zip(&said.extensions) {
+    for (field, said) in message.extension.iter_mut().zip(&message_features.extensions) {
         act(field, here.override_with(said.options.and_then(|options| options.features)));
     }
-    for (nested, said) in message.nested_type.iter_mut().zip(&said.messages) {
+    for (nested, said) in message.nested_type.iter_mut().zip(&message_features.messages) {
         for_each_message_field(nested, said, here, act);
     }
 }

@@ -124,10 +124,10 @@ pub struct DescriptorCollector {
     /// The imported files that are still to be requested.
     imports: BTreeSet<String>,
     /// The imported files that were ever queued, so that no file is requested twice.
-    asked: BTreeSet<String>,
+    queued_imports: BTreeSet<String>,
     /// The last request, whose response has not arrived yet. Before the first request, `last` can
     /// be the request for the list of services.
-    last: Option<ReflectionRequestKind>,
+    pending_request: Option<ReflectionRequestKind>,
 }
 
 /// The memory budget of a server's descriptors, initially [`SCHEMA_MEMORY_BYTES_MAX`] bytes.
@@ -150,7 +150,7 @@ impl DescriptorCollector {
     /// all services.
     pub fn for_all_services() -> DescriptorCollector {
         DescriptorCollector {
-            last: Some(ReflectionRequestKind::ListServices(String::new())),
+            pending_request: Some(ReflectionRequestKind::ListServices(String::new())),
             ..DescriptorCollector::default()
         }
     }
@@ -158,7 +158,7 @@ impl DescriptorCollector {
     /// Returns the next request, encoded as the content of a call. `None` means that all
     /// descriptors are known.
     pub fn next_request(&mut self) -> Option<Vec<u8>> {
-        let asked = match self.last.take() {
+        let asked = match self.pending_request.take() {
             // The list of services is requested once, before all other requests.
             Some(all @ ReflectionRequestKind::ListServices(_)) => all,
             _ => match (self.symbols.pop_first(), self.imports.pop_first()) {
@@ -170,7 +170,7 @@ impl DescriptorCollector {
                 (None, None) => return None,
             },
         };
-        self.last = Some(asked.clone());
+        self.pending_request = Some(asked.clone());
         let mut content = Vec::new();
         write_message(&ReflectionRequest { kind: Some(asked) }.encode_to_vec(), false, &mut content);
         Some(content)
@@ -178,7 +178,7 @@ impl DescriptorCollector {
 
     /// Decodes the response to the last request and queues the files that its descriptors import.
     pub fn take_response(&mut self, content: &[u8]) -> Result<(), ReflectionError> {
-        let last = self.last.take();
+        let last = self.pending_request.take();
         let message = GrpcMessages::new(content).next().ok_or(ReflectionError::UnexpectedResponse)??;
         let services = count_entries(message, &[6, 1]);
         if services > SERVICES_MAX {
@@ -222,7 +222,7 @@ impl DescriptorCollector {
         }
         self.imports.remove(&name);
         for import in file.dependency {
-            if !self.files.contains_key(&import) && self.asked.insert(import.clone()) {
+            if !self.files.contains_key(&import) && self.queued_imports.insert(import.clone()) {
                 self.imports.insert(import);
             }
         }
@@ -326,7 +326,7 @@ mod tests {
         many.extend(b"\x22\0".repeat(2 << 20));
         let described = ReflectionResponseKind::ReflectedFiles(ReflectedFiles { files: vec![many] });
         let error = ask(&mut DescriptorCollector::for_services(["a.A"].into_iter()), described).expect_err("refused");
-        assert!(matches!(error, ReflectionError::Schema(SchemaError::TooLarge(_))), "{error}");
+        assert!(matches!(error, ReflectionError::Schema(SchemaError::SchemaTooLarge(_))), "{error}");
         // The descriptor library itself would panic on an unknown syntax.
         let mut unknown = FileDescriptorProto::decode(&*encode_descriptor("a", &[], "a", "A")).expect("a file");
         unknown.syntax = Some("proto4".into());

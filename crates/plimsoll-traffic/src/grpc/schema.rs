@@ -64,10 +64,10 @@ pub enum SchemaError {
     Descriptors(String),
     /// The path does not name a method.
     #[error("'{0}' is not a method: write /package.Service/Method")]
-    Path(String),
+    InvalidPath(String),
     /// The schema has no service of this name.
     #[error("there is no service '{name}'; {near}")]
-    Service {
+    UnknownService {
         /// The requested name.
         name: String,
         /// Similar existing names, as a clause such as "the known gRPC services are a.B".
@@ -75,7 +75,7 @@ pub enum SchemaError {
     },
     /// The service exists but has no method of this name.
     #[error("{service} has no method '{name}'; {near}")]
-    Method {
+    UnknownMethod {
         /// The full name of the service.
         service: String,
         /// The requested name.
@@ -85,7 +85,7 @@ pub enum SchemaError {
     },
     /// The body is not valid JSON.
     #[error("the body is no JSON: {0}")]
-    NoJson(String),
+    InvalidJson(String),
     /// The JSON does not match the fields of the message type.
     #[error("the body does not fit {message}: {why}")]
     Body {
@@ -96,7 +96,7 @@ pub enum SchemaError {
     },
     /// The method takes exactly one message, but the body has none or several.
     #[error("{method} takes one message, and the body has {count}")]
-    Count {
+    MessageCount {
         /// The full name of the method.
         method: String,
         /// The number of messages in the body.
@@ -104,10 +104,10 @@ pub enum SchemaError {
     },
     /// A message exceeds [`MESSAGE_BYTES_MAX`]; the value is its size in bytes.
     #[error("the message has {0} bytes, more than 64 MiB")]
-    TooLong(usize),
+    MessageTooLong(usize),
     /// The descriptors exceed the memory budget.
     #[error("these descriptors exceed the maximum size: {0}")]
-    TooLarge(#[from] BudgetError),
+    SchemaTooLarge(#[from] BudgetError),
     /// A library panicked while it parsed the input.
     #[error(transparent)]
     Library(#[from] LibraryPanic),
@@ -129,14 +129,14 @@ struct FilesInSet {
 /// option and error.
 struct ProtoFiles<F> {
     known: GoogleFileResolver,
-    text: F,
+    source_text: F,
     /// The remaining memory budget of all files.
     budget: ParseBudget,
-    work: DescriptorLinkBudget,
+    link_budget: DescriptorLinkBudget,
     pool: DescriptorPool,
     /// The names of the files under compilation, outermost first. An import of a file in this list
     /// is an import cycle.
-    open: Vec<String>,
+    files_being_compiled: Vec<String>,
 }
 
 /// The source positions of the elements of a `.proto` file, sorted by descriptor path.
@@ -162,7 +162,7 @@ impl<F: Fn(&str) -> Option<Result<String, String>>> ProtoFiles<F> {
     /// Parses the file `name` into a descriptor. `None` means that no file has this name.
     fn parse(&mut self, name: &str) -> Result<Option<FileDescriptorProto>, SchemaError> {
         let proto = |why: String| SchemaError::Proto(why);
-        match (self.text)(name) {
+        match (self.source_text)(name) {
             Some(Ok(text)) => {
                 let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
                 charge_proto_text(text, &mut self.budget).map_err(proto)?;
@@ -187,20 +187,20 @@ impl<F: Fn(&str) -> Option<Result<String, String>>> ProtoFiles<F> {
         if self.pool.get_file_by_name(name).is_some() {
             return Ok(true);
         }
-        if self.open.iter().any(|open| open == name) {
-            let cycle = format!("import cycle detected: {} -> {name}", self.open.join(" -> "));
+        if self.files_being_compiled.iter().any(|open| open == name) {
+            let cycle = format!("import cycle detected: {} -> {name}", self.files_being_compiled.join(" -> "));
             return Err(SchemaError::Proto(cycle));
         }
-        if self.open.len() == IMPORTS_DEPTH_MAX {
+        if self.files_being_compiled.len() == IMPORTS_DEPTH_MAX {
             let text = format!("{name}: a chain of imports has more than {IMPORTS_DEPTH_MAX} files");
             return Err(SchemaError::Proto(text));
         }
-        if self.pool.files().len() + self.open.len() >= FILES_MAX {
+        if self.pool.files().len() + self.files_being_compiled.len() >= FILES_MAX {
             return Err(SchemaError::Proto(format!("the .proto files import more than {FILES_MAX} files")));
         }
         let Some(mut file) = self.parse(name)? else { return Ok(false) };
         let places = ProtoSourcePositions::take_from_file(&mut file);
-        self.open.push(name.to_owned());
+        self.files_being_compiled.push(name.to_owned());
         let mut imported = HashSet::new();
         for (number, import) in file.dependency.iter().enumerate() {
             let place = || places.position_prefix(name, &[DEPENDENCY_FIELD_NUMBER, number as i32]);
@@ -214,8 +214,8 @@ impl<F: Fn(&str) -> Option<Result<String, String>>> ProtoFiles<F> {
                 return Err(SchemaError::Proto(format!("{} import '{import}' not found", place())));
             }
         }
-        self.open.pop();
-        self.work.charge_files(std::slice::from_ref(&file)).map_err(SchemaError::Proto)?;
+        self.files_being_compiled.pop();
+        self.link_budget.charge_files(std::slice::from_ref(&file)).map_err(SchemaError::Proto)?;
         self.pool.add_file_descriptor_proto(file).map_err(|error| {
             let begin = match (error.file(), error.path()) {
                 (Some(file), Some(path)) if file == name => places.position_prefix(file, path),
@@ -237,7 +237,8 @@ impl Schema {
         let compile = || {
             let (known, pool, open) = (GoogleFileResolver::new(), DescriptorPool::new(), Vec::new());
             let (budget, work) = (ParseBudget::new(SCHEMA_MEMORY_BYTES_MAX), DescriptorLinkBudget::default());
-            let mut files = ProtoFiles { known, text, budget, work, pool, open };
+            let mut files =
+                ProtoFiles { known, source_text: text, budget, link_budget: work, pool, files_being_compiled: open };
             for name in names {
                 if !files.compile_with_imports(name)? {
                     return Err(SchemaError::Proto(format!("the .proto file '{name}' does not exist")));
@@ -315,7 +316,7 @@ impl Schema {
     }
 
     /// Returns the methods of a service, each as one line with its message types.
-    pub fn methods(&self, service: &str) -> Result<Vec<String>, SchemaError> {
+    pub fn describe_methods(&self, service: &str) -> Result<Vec<String>, SchemaError> {
         let stream = |is_stream: bool| if is_stream { "stream " } else { "" };
         Ok(self
             .find_service(service)?
@@ -334,7 +335,7 @@ impl Schema {
     }
 
     fn find_service(&self, name: &str) -> Result<ServiceDescriptor, SchemaError> {
-        self.0.get_service_by_name(name).ok_or_else(|| SchemaError::Service {
+        self.0.get_service_by_name(name).ok_or_else(|| SchemaError::UnknownService {
             name: name.to_owned(),
             near: similar_names(name, self.services(), "gRPC services"),
         })
@@ -345,10 +346,10 @@ impl Schema {
         let named = path.strip_prefix('/').and_then(|path| path.split_once('/'));
         let (service, name) = named
             .filter(|(service, method)| !service.is_empty() && !method.is_empty())
-            .ok_or_else(|| SchemaError::Path(path.to_owned()))?;
+            .ok_or_else(|| SchemaError::InvalidPath(path.to_owned()))?;
         let described = self.find_service(service)?;
         let found = described.methods().find(|method| method.name() == name);
-        found.map(Method).ok_or_else(|| SchemaError::Method {
+        found.map(Method).ok_or_else(|| SchemaError::UnknownMethod {
             service: service.to_owned(),
             name: name.to_owned(),
             near: similar_names(
@@ -438,9 +439,9 @@ impl Method {
             return Ok(content);
         }
         let list: Vec<&serde_json::value::RawValue> =
-            serde_json::from_str(text).map_err(|error| SchemaError::NoJson(error.to_string()))?;
+            serde_json::from_str(text).map_err(|error| SchemaError::InvalidJson(error.to_string()))?;
         if !self.has_client_stream() && list.len() != 1 {
-            return Err(SchemaError::Count { method: self.0.full_name().to_owned(), count: list.len() });
+            return Err(SchemaError::MessageCount { method: self.0.full_name().to_owned(), count: list.len() });
         }
         for (number, one) in list.into_iter().enumerate() {
             write(&encode_message(&input, one.get(), Some(number))?, &mut content);
@@ -480,7 +481,7 @@ impl Method {
     }
 
     /// Returns the fields of the request and response types, as readable text.
-    pub fn shape(&self) -> String {
+    pub fn describe_fields(&self) -> String {
         let text = || {
             let (input, output) = (self.0.input(), self.0.output());
             if input == output {
@@ -532,8 +533,8 @@ fn encode_message(message: &MessageDescriptor, text: &str, number: Option<usize>
         return check_message_length(read.encode_to_vec());
     }
     let read = match read {
-        Ok(read) => json.end().map(|()| read).map_err(|error| SchemaError::NoJson(error.to_string())),
-        Err(error) if !error.is_data() => Err(SchemaError::NoJson(error.to_string())),
+        Ok(read) => json.end().map(|()| read).map_err(|error| SchemaError::InvalidJson(error.to_string())),
+        Err(error) if !error.is_data() => Err(SchemaError::InvalidJson(error.to_string())),
         Err(error) => {
             let (path, said) = (track.path(), error.to_string());
             let place = path.to_string();
@@ -555,7 +556,7 @@ fn encode_message(message: &MessageDescriptor, text: &str, number: Option<usize>
 }
 
 fn check_message_length(bytes: Vec<u8>) -> Result<Vec<u8>, SchemaError> {
-    if bytes.len() > MESSAGE_BYTES_MAX { Err(SchemaError::TooLong(bytes.len())) } else { Ok(bytes) }
+    if bytes.len() > MESSAGE_BYTES_MAX { Err(SchemaError::MessageTooLong(bytes.len())) } else { Ok(bytes) }
 }
 
 /// Describes the value that is expected at `path` in a message: similar names for an unknown field

@@ -42,7 +42,7 @@ pub fn build_message_converters(traffic: &Traffic) -> Result<RouteMessageConvert
 }
 
 impl GrpcMessageConverter for GrpcMethodConverter {
-    fn read(&self, content: &[u8], json: &mut Vec<u8>) -> bool {
+    fn decode_to_json(&self, content: &[u8], json: &mut Vec<u8>) -> bool {
         let is_list = self.method.has_server_stream();
         if is_list {
             json.push(b'[');
@@ -67,7 +67,7 @@ impl GrpcMessageConverter for GrpcMethodConverter {
         is_list || count == 1
     }
 
-    fn write(&self, body: &[u8], content: &mut Vec<u8>) -> bool {
+    fn encode_from_json(&self, body: &[u8], content: &mut Vec<u8>) -> bool {
         match self.method.encode_messages(body, self.gzip) {
             Ok(mut written) => {
                 content.append(&mut written);

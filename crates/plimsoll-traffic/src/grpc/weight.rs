@@ -17,7 +17,7 @@ pub(super) const DEPTH_MAX: usize = 90;
 const TEXT_MEMORY_FACTOR: usize = 4;
 /// The field number of source positions in a file descriptor. Source positions are not used, and
 /// make up half of compiled files.
-const SOURCE_INFO: u64 = 9;
+const SOURCE_INFO_FIELD_NUMBER: u64 = 9;
 
 /// The kind of a descriptor element. `Other` is a name, number or any other field that contains no
 /// further elements.
@@ -76,7 +76,7 @@ pub(super) fn charge_descriptor(bytes: &[u8], budget: &mut ParseBudget) -> Resul
             kept.extend_from_slice(rest);
             break;
         };
-        if number != SOURCE_INFO {
+        if number != SOURCE_INFO_FIELD_NUMBER {
             kept.extend_from_slice(&rest[..rest.len() - after.len()]);
             charge_element(DescriptorPart::File.nested_part(number), content, 1, budget)?;
         }

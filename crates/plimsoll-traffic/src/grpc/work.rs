@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 /// The largest estimated work of one schema: bytes that the library compares or copies. The public
 /// APIs of the largest cloud providers together take a fifth of `WORK_MAX`.
-const WORK_MAX: usize = 512 << 20;
+const LINK_WORK_BYTES_MAX: usize = 512 << 20;
 /// The largest total size of full names in memory, bytes. The public APIs of the largest cloud
 /// providers together take a quarter of `NAMES_BYTES_MAX`.
 const NAMES_BYTES_MAX: usize = 128 << 20;
@@ -30,9 +30,9 @@ pub(super) struct DescriptorLinkBudget {
     ranges_max: usize,
     /// The largest number of values of one enum so far. A field may refer to any enum, so the
     /// estimate for its default value uses the largest number of enum values.
-    values_max: usize,
+    enum_values_max: usize,
     /// The longest full name of a message or enum so far, bytes.
-    name_max: usize,
+    name_bytes_max: usize,
     /// By file name: the number of lookups that following the public imports of the file takes, and
     /// the depth of these imports.
     public_imports: HashMap<String, (usize, usize)>,
@@ -54,8 +54,15 @@ impl NameScope {
 impl Default for DescriptorLinkBudget {
     fn default() -> DescriptorLinkBudget {
         let (ranges_max, values_max, name_max, public_imports) = Default::default();
-        let (work, names) = (ParseBudget::new(WORK_MAX), ParseBudget::new(NAMES_BYTES_MAX));
-        DescriptorLinkBudget { work, names, ranges_max, values_max, name_max, public_imports }
+        let (work, names) = (ParseBudget::new(LINK_WORK_BYTES_MAX), ParseBudget::new(NAMES_BYTES_MAX));
+        DescriptorLinkBudget {
+            work,
+            names,
+            ranges_max,
+            enum_values_max: values_max,
+            name_bytes_max: name_max,
+            public_imports,
+        }
     }
 }
 
@@ -131,15 +138,15 @@ impl DescriptorLinkBudget {
 
     fn measure_message(&mut self, message: &DescriptorProto, scope: NameScope) {
         let scope = scope.inner_scope(message.name());
-        self.name_max = self.name_max.max(scope.bytes);
+        self.name_bytes_max = self.name_bytes_max.max(scope.bytes);
         self.ranges_max = self.ranges_max.max(message.reserved_range.len() + message.extension_range.len());
         message.nested_type.iter().for_each(|nested| self.measure_message(nested, scope));
         message.enum_type.iter().for_each(|found| self.measure_enum(found, scope));
     }
 
     fn measure_enum(&mut self, found: &EnumDescriptorProto, scope: NameScope) {
-        self.name_max = self.name_max.max(scope.inner_scope(found.name()).bytes);
-        self.values_max = self.values_max.max(found.value.len());
+        self.name_bytes_max = self.name_bytes_max.max(scope.inner_scope(found.name()).bytes);
+        self.enum_values_max = self.enum_values_max.max(found.value.len());
     }
 
     fn charge_file(&mut self, file: &FileDescriptorProto) -> Result<(), String> {
@@ -221,7 +228,7 @@ impl DescriptorLinkBudget {
         self.charge_type_reference(scope, field.type_name())?;
         if field.default_value.is_some() && !field.type_name().is_empty() {
             self.charge_work(
-                self.values_max * RANGE_BYTES,
+                self.enum_values_max * RANGE_BYTES,
                 "too many fields of the protobuf file have a default value of an enum: make the file smaller",
             )?;
         }
@@ -254,7 +261,7 @@ impl DescriptorLinkBudget {
         if name.is_empty() {
             return Ok(());
         }
-        self.charge_name(NameScope { bytes: self.name_max / NAME_COPIES, parts: 1 })?;
+        self.charge_name(NameScope { bytes: self.name_bytes_max / NAME_COPIES, parts: 1 })?;
         let scopes = if name.starts_with('.') { 1 } else { scope.parts + 1 };
         self.charge_work(
             scopes.saturating_mul(scope.bytes + name.len()),

@@ -57,14 +57,14 @@ pub struct CurlRequest {
     pub headers: Vec<(String, String)>,
     /// The names of header fields that curl would send by default and that the command line
     /// removes.
-    pub removed: Vec<String>,
+    pub removed_headers: Vec<String>,
     /// The pieces of the body. In the sent body, the pieces are joined with `&`, or without a
     /// separator if `json` is set.
     pub data: Vec<CurlData>,
     /// The parts of a multipart form (`-F`).
     pub form: Vec<CurlPart>,
     /// Whether `data` is appended to the query instead of sent as a body (`-G`).
-    pub in_query: bool,
+    pub sends_data_in_query: bool,
     /// Percent-encoded additions to the query (`--url-query`).
     pub query: Vec<String>,
     /// Whether `data` is a file to upload to the URL (`-T`).
@@ -76,28 +76,28 @@ pub struct CurlRequest {
     /// Whether the server's certificate is not verified (`-k`).
     pub insecure: bool,
     /// The HTTP version, `1.1` or `2`. `None` stands for the default version.
-    pub http: Option<&'static str>,
+    pub http_version: Option<&'static str>,
     /// The path of a unix socket to connect to; a leading `@` marks an abstract socket.
-    pub unix: Option<String>,
+    pub unix_socket_path: Option<String>,
     /// The timeout of the request, s, as written.
     pub timeout_s: Option<String>,
     /// The file of trusted certificate issuers (`--cacert`).
-    pub issuers: Option<String>,
+    pub ca_certificate_file: Option<String>,
     /// The file of the client certificate (`--cert`).
-    pub certificate: Option<String>,
+    pub client_certificate_file: Option<String>,
     /// The file of the client certificate's private key (`--key`).
-    pub key: Option<String>,
+    pub client_key_file: Option<String>,
     /// Whether redirects are followed (`-L`).
-    pub follows: bool,
+    pub follows_redirects: bool,
     /// The largest number of redirects to follow; -1 means no limit.
-    pub follow_max: Option<i64>,
+    pub redirects_max: Option<i64>,
     /// Whether `.` and `..` in the path are sent unresolved (`--path-as-is`).
     pub keeps_dots: bool,
     /// Whether brackets and braces in the URL are literal (`-g`) and not curl's patterns for
     /// several URLs.
     pub is_verbatim: bool,
     /// The options of the command line that have no equivalent in plimsoll.
-    pub left_out: Vec<String>,
+    pub unsupported_options: Vec<String>,
 }
 
 /// Returns the name of an unknown option for an error message. A value after `=` is not shown,
@@ -279,7 +279,7 @@ impl CurlRequest {
                 for (at, letter) in letters {
                     let shown = format!("-{letter}");
                     let Some((_, long)) = SHORT_OPTIONS.iter().find(|(short, _)| *short == letter) else {
-                        return Err(CurlError::Unknown(shown));
+                        return Err(CurlError::UnknownOption(shown));
                     };
                     let after = &word[1 + at + letter.len_utf8()..];
                     let takes_rest = option_takes_value(long) && !after.is_empty();
@@ -291,7 +291,7 @@ impl CurlRequest {
             }
             for (option, shown, joined) in options {
                 let value = match option_takes_value(&option) {
-                    true => joined.or_else(|| rest.next()).ok_or_else(|| CurlError::NoValue(shown.clone()))?,
+                    true => joined.or_else(|| rest.next()).ok_or_else(|| CurlError::MissingValue(shown.clone()))?,
                     false => String::new(),
                 };
                 match option.as_str() {
@@ -308,7 +308,7 @@ impl CurlRequest {
         request.url = match urls.len() {
             0 => return Err(CurlError::NoUrl),
             1 => urls.remove(0),
-            several => return Err(CurlError::Urls(several)),
+            several => return Err(CurlError::SeveralUrls(several)),
         };
         if !request.form.is_empty() && !request.data.is_empty() {
             return Err(CurlError::TwoBodies);
@@ -330,7 +330,7 @@ impl CurlRequest {
 
     /// Returns whether an explicit header option sets or removes the field `name`.
     pub fn has_explicit_header(&self, name: &str) -> bool {
-        let given = self.headers.iter().map(|(own, _)| own).chain(&self.removed);
+        let given = self.headers.iter().map(|(own, _)| own).chain(&self.removed_headers);
         given.into_iter().any(|own| own.eq_ignore_ascii_case(name))
     }
 
@@ -350,7 +350,7 @@ impl CurlRequest {
         };
         match option {
             // An empty value of `-A` removes the `User-Agent` field.
-            "user-agent" if value.is_empty() => self.removed.push("User-Agent".to_owned()),
+            "user-agent" if value.is_empty() => self.removed_headers.push("User-Agent".to_owned()),
             "referer" if value.is_empty() => {}
             "globoff" => self.is_verbatim = true,
             "path-as-is" => self.keeps_dots = true,
@@ -363,7 +363,7 @@ impl CurlRequest {
                 None => match parse_urlencode_data(&value) {
                     CurlData::Text(text) => text,
                     _ => {
-                        return Err(CurlError::Value(
+                        return Err(CurlError::InvalidValue(
                             shown.to_owned(),
                             "write the query text itself, because plimsoll reads no file for the query text",
                         ));
@@ -378,7 +378,7 @@ impl CurlRequest {
             "cookie" if value.contains('=') => say("Cookie", value),
             // A value of curl's cookie option (`-b`) without `=` is the path of a file with
             // cookies.
-            "cookie" => self.left_out.push(shown.to_owned()),
+            "cookie" => self.unsupported_options.push(shown.to_owned()),
             "data" | "data-ascii" => self.data.push(parse_data(value, true)),
             "data-binary" => self.data.push(parse_data(value, false)),
             "data-raw" => self.data.push(CurlData::Text(value)),
@@ -388,42 +388,43 @@ impl CurlRequest {
                 self.data.push(parse_data(value, false));
             }
             "form" | "form-string" => {
-                let part = parse_form_part(&value, option == "form-string", shown, &mut self.left_out)?;
+                let part = parse_form_part(&value, option == "form-string", shown, &mut self.unsupported_options)?;
                 self.form.push(part);
             }
-            "get" => self.in_query = true,
+            "get" => self.sends_data_in_query = true,
             "user" => self.user = Some(value),
             "oauth2-bearer" => say("Authorization", format!("Bearer {value}")),
             "insecure" => self.insecure = true,
             "compressed" => say("Accept-Encoding", "gzip, deflate, br, zstd".to_owned()),
             "range" => say("Range", format!("bytes={value}")),
-            "http1.1" => self.http = Some("1.1"),
+            "http1.1" => self.http_version = Some("1.1"),
             // The option `--http2` needs no setting: plimsoll negotiates HTTP/2 over TLS by
             // default.
-            "http2" => self.http = None,
-            "http2-prior-knowledge" => self.http = Some("2"),
-            "unix-socket" => self.unix = Some(value),
-            "abstract-unix-socket" => self.unix = Some(format!("@{value}")),
+            "http2" => self.http_version = None,
+            "http2-prior-knowledge" => self.http_version = Some("2"),
+            "unix-socket" => self.unix_socket_path = Some(value),
+            "abstract-unix-socket" => self.unix_socket_path = Some(format!("@{value}")),
             "max-time" => self.timeout_s = Some(value),
-            "location" => self.follows = true,
+            "location" => self.follows_redirects = true,
             // The option `--location-trusted` has no effect beyond `-L`: plimsoll never sends
             // credentials to another host.
             "location-trusted" => {
-                self.follows = true;
-                self.left_out.push(shown.to_owned());
+                self.follows_redirects = true;
+                self.unsupported_options.push(shown.to_owned());
             }
             "max-redirs" => {
-                let wrong = || CurlError::Value(shown.to_owned(), "write the largest number of redirects, such as 5");
-                self.follow_max = Some(value.parse().ok().filter(|most| *most >= -1).ok_or_else(wrong)?);
+                let wrong =
+                    || CurlError::InvalidValue(shown.to_owned(), "write the largest number of redirects, such as 5");
+                self.redirects_max = Some(value.parse().ok().filter(|most| *most >= -1).ok_or_else(wrong)?);
             }
-            "cacert" => self.issuers = Some(value),
-            "cert" => self.certificate = Some(value),
-            "key" => self.key = Some(value),
+            "cacert" => self.ca_certificate_file = Some(value),
+            "cert" => self.client_certificate_file = Some(value),
+            "key" => self.client_key_file = Some(value),
             option if UNSUPPORTED_OPTIONS.contains(&option) || UNSUPPORTED_OPTIONS_WITH_VALUE.contains(&option) => {
-                self.left_out.push(shown.to_owned());
+                self.unsupported_options.push(shown.to_owned());
             }
             option if IGNORED_OPTIONS.contains(&option) || IGNORED_OPTIONS_WITH_VALUE.contains(&option) => {}
-            _ => return Err(CurlError::Unknown(unknown_option_text(shown))),
+            _ => return Err(CurlError::UnknownOption(unknown_option_text(shown))),
         }
         Ok(())
     }
@@ -431,13 +432,13 @@ impl CurlRequest {
     /// Parses the value of `-H`, such as `Name: value`. `Name;` sets an empty field, and `Name:`
     /// removes the field.
     fn push_header(&mut self, text: &str, shown: &str) -> Result<(), CurlError> {
-        let wrong = || CurlError::Value(shown.to_owned(), "write the header as 'Name: value', with a colon");
+        let wrong = || CurlError::InvalidValue(shown.to_owned(), "write the header as 'Name: value', with a colon");
         if let Some(name) = text.strip_suffix(';').filter(|name| !name.contains(':')) {
             self.headers.push((name.trim().to_owned(), String::new()));
             return Ok(());
         }
         if text.starts_with('@') {
-            return Err(CurlError::Value(
+            return Err(CurlError::InvalidValue(
                 shown.to_owned(),
                 "write the header fields themselves, because plimsoll reads no file with header fields",
             ));
@@ -451,8 +452,8 @@ impl CurlRequest {
         match value.trim() {
             // A request without a `Host` field is invalid in HTTP/1.1 (RFC 9112, 3.2), so an option
             // that removes `Host` is not imported.
-            "" if name.trim().eq_ignore_ascii_case("host") => self.left_out.push(format!("{shown} Host:")),
-            "" => self.removed.push(name.trim().to_owned()),
+            "" if name.trim().eq_ignore_ascii_case("host") => self.unsupported_options.push(format!("{shown} Host:")),
+            "" => self.removed_headers.push(name.trim().to_owned()),
             value => self.headers.push((name.trim().to_owned(), value.to_owned())),
         }
         Ok(())
@@ -460,7 +461,7 @@ impl CurlRequest {
 
     /// Returns the method of the request, derived from the body if the command line names none.
     pub fn method(&self) -> &str {
-        let has_body = !self.form.is_empty() || (!self.data.is_empty() && !self.in_query);
+        let has_body = !self.form.is_empty() || (!self.data.is_empty() && !self.sends_data_in_query);
         self.method.as_deref().unwrap_or(match has_body {
             true if self.upload => "PUT",
             true => "POST",
@@ -589,7 +590,7 @@ pub fn form_encoded(bytes: &[u8]) -> String {
 /// A quoted value ends at its closing quote, and its escapes `\"` and `\\` are decoded. An unquoted
 /// value ends at `;`. Unsupported attributes are added to `left_out`.
 fn parse_form_part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<String>) -> Result<CurlPart, CurlError> {
-    let wrong = |way: &'static str| CurlError::Value(shown.to_owned(), way);
+    let wrong = |way: &'static str| CurlError::InvalidValue(shown.to_owned(), way);
     let (name, value) = text.split_once('=').ok_or_else(|| wrong("write the form part as name=value or name=@FILE"))?;
     let mut part =
         CurlPart { name: name.to_owned(), data: CurlData::Text(value.to_owned()), file_name: None, content_type: None };
@@ -722,7 +723,7 @@ mod tests {
         );
         assert_eq!(header("Accept-Encoding"), Some("gzip, deflate, br, zstd"));
         assert_eq!(request.data, [CurlData::Text("{\"name\":\"it's @home\"}".into())]);
-        assert!(request.insecure && request.left_out.is_empty());
+        assert!(request.insecure && request.unsupported_options.is_empty());
     }
 
     #[test]
@@ -762,13 +763,20 @@ mod tests {
             ("curl --max-redirs 3 h", false, Some(3)),
         ] {
             let request = read(line).expect("understood");
-            assert_eq!((request.follows, request.follow_max, request.left_out.len()), (follows, most, 0), "{line}");
+            assert_eq!(
+                (request.follows_redirects, request.redirects_max, request.unsupported_options.len()),
+                (follows, most, 0),
+                "{line}"
+            );
         }
         let request =
             read("curl -u ann:s3cret --location-trusted -m 5 --http1.1 --unix-socket /s -x p h").expect("understood");
         assert_eq!((request.user.as_deref(), request.timeout_s.as_deref()), (Some("ann:s3cret"), Some("5")));
-        assert_eq!((request.http, request.unix.as_deref()), (Some("1.1"), Some("/s")));
-        assert_eq!((request.follows, request.left_out), (true, vec!["--location-trusted".to_owned(), "-x".to_owned()]));
+        assert_eq!((request.http_version, request.unix_socket_path.as_deref()), (Some("1.1"), Some("/s")));
+        assert_eq!(
+            (request.follows_redirects, request.unsupported_options),
+            (true, vec!["--location-trusted".to_owned(), "-x".to_owned()])
+        );
         let form = read("curl -F 'f=@a/b.png;type=image/png' -F x=1 --form-string 'y=@z;a' -F 'd=<e' h")
             .expect("understood")
             .form;
@@ -821,7 +829,7 @@ mod tests {
         let said = |line: &str| {
             let request = read(line).expect("understood");
             let headers: Vec<String> = request.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
-            (headers.join(", "), request.removed.join(", "))
+            (headers.join(", "), request.removed_headers.join(", "))
         };
         for (line, headers, removed) in [
             ("curl h --compressed -H 'Accept-Encoding: gzip, br'", "Accept-Encoding: gzip, br", ""),
@@ -837,7 +845,7 @@ mod tests {
         ] {
             assert_eq!(said(line), (headers.to_owned(), removed.to_owned()), "{line}");
         }
-        assert_eq!(read("curl h -H 'Host:'").expect("understood").left_out, ["-H Host:"]);
+        assert_eq!(read("curl h -H 'Host:'").expect("understood").unsupported_options, ["-H Host:"]);
     }
 
     #[test]

@@ -206,7 +206,7 @@ pub struct DraftStep {
     /// The number of repetitions. `None` stands for 1.
     pub times: Option<u32>,
     /// The request of the step, or its inner steps.
-    pub what: DraftAction,
+    pub action: DraftAction,
 }
 
 /// The action of a step.
@@ -289,7 +289,7 @@ pub struct Draft {
     pub left_out: Vec<ImportOmission>,
     /// For each omission that may repeat, by the text of its note: the index in `left_out`, and the
     /// number of occurrences.
-    pub counted: HashMap<String, (usize, u64)>,
+    pub repeated_omissions: HashMap<String, (usize, u64)>,
 }
 
 /// The longest note about an omission, in characters. Notes repeat names of the original file,
@@ -323,11 +323,11 @@ impl Draft {
     /// which the number of omissions is appended later.
     pub fn note_repeated_omission(&mut self, at: TextPosition, text: impl Into<String>) {
         let text = shorten_note(text.into());
-        if let Some((_, count)) = self.counted.get_mut(&text) {
+        if let Some((_, count)) = self.repeated_omissions.get_mut(&text) {
             *count += 1;
             return;
         }
-        self.counted.insert(text.clone(), (self.left_out.len(), 1));
+        self.repeated_omissions.insert(text.clone(), (self.left_out.len(), 1));
         self.left_out.push(ImportOmission { at, text });
     }
 
@@ -354,7 +354,7 @@ impl Draft {
 
     /// Appends the counts of repeated omissions to their notes.
     pub fn append_omission_counts(&mut self) {
-        for (at, count) in std::mem::take(&mut self.counted).into_values() {
+        for (at, count) in std::mem::take(&mut self.repeated_omissions).into_values() {
             if count > 1 {
                 _ = write!(self.left_out[at].text, " ({count} times)");
             }
@@ -364,7 +364,7 @@ impl Draft {
 
 /// Returns the number of requests in steps and nested steps.
 fn count_requests(steps: &[DraftStep]) -> usize {
-    let of_one = |step: &DraftStep| match &step.what {
+    let of_one = |step: &DraftStep| match &step.action {
         DraftAction::Request(_) => 1,
         DraftAction::Steps(inner) => count_requests(inner),
     };
@@ -380,12 +380,12 @@ impl DraftNames {
     /// Makes the name of every request unique, and removes empty groups.
     fn normalize_steps(&mut self, steps: &mut Vec<DraftStep>) {
         for step in steps.iter_mut() {
-            match &mut step.what {
+            match &mut step.action {
                 DraftAction::Request(_) => step.name = step.name.take().and_then(|name| self.unique_name(&name)),
                 DraftAction::Steps(inner) => self.normalize_steps(inner),
             }
         }
-        steps.retain(|step| !matches!(&step.what, DraftAction::Steps(inner) if inner.is_empty()));
+        steps.retain(|step| !matches!(&step.action, DraftAction::Steps(inner) if inner.is_empty()));
     }
 
     fn unique_name(&mut self, name: &str) -> Option<String> {
@@ -417,7 +417,7 @@ mod tests {
     pub struct EmptyFileContext;
 
     impl FileContext for EmptyFileContext {
-        fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
+        fn read_file(&mut self, _: &str) -> Result<Vec<u8>, String> {
             Err("is not there".into())
         }
 
@@ -437,7 +437,7 @@ mod tests {
     #[test]
     fn literal_braces_and_at_signs_are_escaped() {
         let step = |target: DraftText, body: DraftText| DraftStep {
-            what: DraftAction::Request(Box::new(DraftRequest {
+            action: DraftAction::Request(Box::new(DraftRequest {
                 method: "POST".into(),
                 target,
                 body: DraftBody::Text(body),

@@ -8,7 +8,7 @@ use super::draft::{
     Draft, DraftAction, DraftBody, DraftPartContent, DraftRequest, DraftStep, DraftText, ImportOmission, ImportResult,
 };
 use super::nodes::{is_http_token, is_valid_origin, variable_name};
-use crate::file::{CAPTURED_MAX, FileContext, TextPosition, TrafficFile, TrafficFileError, TrafficFormat};
+use crate::file::{CAPTURES_MAX, FileContext, TextPosition, TrafficFile, TrafficFileError, TrafficFormat};
 use plimsoll_model::expect::{CaptureSource, TextExpectation};
 use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::pattern_budget::PatternBudget;
@@ -27,18 +27,18 @@ const FRAMING_HEADERS: [&str; 2] = ["content-length", "transfer-encoding"];
 /// The results of checked regular expressions, and the remaining size budget for all patterns of a
 /// load.
 #[derive(Default)]
-struct Patterns {
-    checked: RefCell<HashMap<String, bool>>,
+struct PatternChecker {
+    is_valid_by_pattern: RefCell<HashMap<String, bool>>,
     budget: RefCell<PatternBudget>,
 }
 
-impl Patterns {
+impl PatternChecker {
     fn is_supported(&self, pattern: &str) -> bool {
-        if let Some(is_sound) = self.checked.borrow().get(pattern) {
+        if let Some(is_sound) = self.is_valid_by_pattern.borrow().get(pattern) {
             return *is_sound;
         }
         let is_sound = self.can_compile_pattern(pattern);
-        self.checked.borrow_mut().insert(pattern.to_owned(), is_sound);
+        self.is_valid_by_pattern.borrow_mut().insert(pattern.to_owned(), is_sound);
         is_sound
     }
 
@@ -55,16 +55,16 @@ impl Patterns {
 /// The notes about removed parts, with or without a position.
 #[derive(Default)]
 struct CleanupNotes {
-    patterns: Patterns,
-    placed: Vec<(TextPosition, String)>,
-    unplaced: BTreeSet<String>,
+    patterns: PatternChecker,
+    with_position: Vec<(TextPosition, String)>,
+    without_position: BTreeSet<String>,
 }
 
 impl CleanupNotes {
     fn add_note(&mut self, at: Option<TextPosition>, text: String) {
         match at {
-            Some(at) => self.placed.push((at, text)),
-            None => _ = self.unplaced.insert(text),
+            Some(at) => self.with_position.push((at, text)),
+            None => _ = self.without_position.insert(text),
         }
     }
 }
@@ -72,8 +72,8 @@ impl CleanupNotes {
 impl Draft {
     /// Cleans and renders the draft. If the draft has no requests, the result is an error whose
     /// sentence begins with the argument `nothing`.
-    pub fn finish(self, nothing: &str) -> Result<ImportResult, TrafficFileError> {
-        self.finish_at(nothing, |at| at)
+    pub fn finish(self, no_requests_text: &str) -> Result<ImportResult, TrafficFileError> {
+        self.finish_at(no_requests_text, |at| at)
     }
 
     /// Cleans and renders a draft with provisional positions, as [`Draft::finish`] does. `place`
@@ -81,19 +81,19 @@ impl Draft {
     /// position.
     pub fn finish_at(
         mut self,
-        nothing: &str,
-        place: impl Fn(TextPosition) -> TextPosition,
+        no_requests_text: &str,
+        final_position: impl Fn(TextPosition) -> TextPosition,
     ) -> Result<ImportResult, TrafficFileError> {
         let beginning = TextPosition { line: 1, column: 1 };
         let (unplaced, patterns) = remove_invalid_parts(&mut self);
         self.append_omission_counts();
         self.left_out.sort();
-        self.left_out.iter_mut().for_each(|left| left.at = place(left.at));
+        self.left_out.iter_mut().for_each(|left| left.at = final_position(left.at));
         drop(self.left_out.splice(..0, unplaced.into_iter().map(|text| ImportOmission { at: beginning, text })));
         self.make_names_unique();
         if self.requests.is_empty() && self.scenarios.is_empty() {
             let why = self.left_out.first().map(|left| format!("; {}:{}: {}", left.at.line, left.at.column, left.text));
-            return Err(TrafficFileError::new(beginning, format!("{nothing}{}", why.unwrap_or_default())));
+            return Err(TrafficFileError::new(beginning, format!("{no_requests_text}{}", why.unwrap_or_default())));
         }
         let (text, requests) = (self.file_text(), self.total_requests());
         match check_parses(&text, &self, patterns) {
@@ -108,7 +108,7 @@ impl Draft {
 
 /// Removes invalid parts from a draft. Returns the notes without a position, and the checked
 /// patterns.
-fn remove_invalid_parts(draft: &mut Draft) -> (BTreeSet<String>, Patterns) {
+fn remove_invalid_parts(draft: &mut Draft) -> (BTreeSet<String>, PatternChecker) {
     let mut notes = CleanupNotes::default();
     if let Some(base) = draft.base.take_if(|base| !is_valid_origin(base)) {
         notes.add_note(
@@ -129,16 +129,16 @@ fn remove_invalid_parts(draft: &mut Draft) -> (BTreeSet<String>, Patterns) {
     for scenario in &mut draft.scenarios {
         // Every step can use every capture of its scenario.
         let mut names = before.clone();
-        captured_names(&scenario.steps, &mut names);
+        collect_captured_names(&scenario.steps, &mut names);
         replace_undefined_values(&mut scenario.steps, &data, &names, &mut notes);
     }
     replace_undefined_values(&mut draft.requests, &data, &before, &mut notes);
     let mut names = before;
     clean_in_order(&mut draft.cleanup, &data, &mut names, &mut notes);
-    for (at, text) in notes.placed {
+    for (at, text) in notes.with_position {
         draft.note_repeated_omission(at, text);
     }
-    (notes.unplaced, notes.patterns)
+    (notes.without_position, notes.patterns)
 }
 
 fn printable_excerpt(text: &str) -> String {
@@ -171,7 +171,7 @@ fn clean_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut CleanupN
             );
         }
         let inner_depth = depth + usize::from(step.times.is_some_and(|times| times > 1));
-        match &mut step.what {
+        match &mut step.action {
             DraftAction::Steps(inner) => {
                 clean_requests(inner, inner_depth, notes);
                 true
@@ -192,7 +192,7 @@ fn clean_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut CleanupN
 }
 
 fn clean_request(request: &mut DraftRequest, at: Option<TextPosition>, step_name: &str, notes: &mut CleanupNotes) {
-    let CleanupNotes { patterns, placed, unplaced } = notes;
+    let CleanupNotes { patterns, with_position: placed, without_position: unplaced } = notes;
     let is_pattern = |pattern: &str| patterns.is_supported(pattern);
     let mut say = |text: String| {
         let text = format!("'{step_name}': {text}");
@@ -354,19 +354,19 @@ impl ScenarioLimits {
                 return false;
             }
             self.ops -= around;
-            match &mut step.what {
+            match &mut step.action {
                 DraftAction::Steps(inner) => self.remove_beyond_limits(inner, notes),
                 DraftAction::Request(request) => {
                     self.ops -= 1;
                     request.captures.retain(|capture| {
-                        let is_kept = self.captured.contains(&capture.name) || self.captured.len() < CAPTURED_MAX;
+                        let is_kept = self.captured.contains(&capture.name) || self.captured.len() < CAPTURES_MAX;
                         match is_kept {
                             true => _ = self.captured.insert(capture.name.clone()),
                             false => notes.add_note(
                                 step.at,
                                 format!(
                                     "the variable '{capture}' is not captured: a scenario captures at most \
-                                     {CAPTURED_MAX} names",
+                                     {CAPTURES_MAX} names",
                                     capture = printable_excerpt(&capture.name)
                                 ),
                             ),
@@ -380,11 +380,11 @@ impl ScenarioLimits {
     }
 }
 
-fn captured_names(steps: &[DraftStep], names: &mut HashSet<String>) {
+fn collect_captured_names(steps: &[DraftStep], names: &mut HashSet<String>) {
     for step in steps {
-        match &step.what {
+        match &step.action {
             DraftAction::Request(request) => names.extend(request.captures.iter().map(|capture| capture.name.clone())),
-            DraftAction::Steps(inner) => captured_names(inner, names),
+            DraftAction::Steps(inner) => collect_captured_names(inner, names),
         }
     }
 }
@@ -399,7 +399,7 @@ fn clean_in_order(
 ) {
     for step in steps {
         replace_undefined_values(std::slice::from_mut(step), data, names, notes);
-        captured_names(std::slice::from_ref(step), names);
+        collect_captured_names(std::slice::from_ref(step), names);
     }
 }
 
@@ -447,7 +447,7 @@ fn replace_undefined_values(
                 Ok(format!("env.{variable}{}", if value.ends_with(" | url") { " | url" } else { "" }))
             });
         };
-        match &mut step.what {
+        match &mut step.action {
             DraftAction::Steps(inner) => replace_undefined_values(inner, data, names, notes),
             DraftAction::Request(request) => {
                 settle(&mut request.target);
@@ -470,11 +470,11 @@ fn replace_undefined_values(
 /// exists. Data files have the columns that the draft uses.
 struct PermissiveFileContext {
     columns: HashMap<String, BTreeSet<String>>,
-    patterns: Patterns,
+    patterns: PatternChecker,
 }
 
 impl FileContext for PermissiveFileContext {
-    fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
+    fn read_file(&mut self, _: &str) -> Result<Vec<u8>, String> {
         Ok(Vec::new())
     }
 
@@ -510,7 +510,7 @@ fn text_prefix(text: &str, bytes: usize) -> &str {
 }
 
 /// Checks that the rendered draft parses as a traffic file.
-fn check_parses(text: &str, draft: &Draft, patterns: Patterns) -> Result<(), TrafficFileError> {
+fn check_parses(text: &str, draft: &Draft, patterns: PatternChecker) -> Result<(), TrafficFileError> {
     let mut columns: HashMap<String, BTreeSet<String>> = HashMap::new();
     // The file of each data table, by table name. Several tables may share a file.
     let files: HashMap<&str, &str> = draft.data.iter().map(|data| (data.name.as_str(), data.file.as_str())).collect();

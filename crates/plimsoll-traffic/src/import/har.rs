@@ -75,7 +75,7 @@ pub fn import_har(source: &str, host: Option<&str>) -> Result<ImportResult, Traf
         draft: Draft { base: Some(origin.clone()), ..Draft::default() },
         origin,
         set_cookies: HashSet::new(),
-        as_recorded: RecordedSecretFinder::default(),
+        secret_finder: RecordedSecretFinder::default(),
         ended_ns: None,
         steps: Vec::new(),
     };
@@ -143,7 +143,7 @@ struct HarReader<'a> {
     origin: String,
     /// The names of cookies that recorded responses set.
     set_cookies: HashSet<String>,
-    as_recorded: RecordedSecretFinder<'a>,
+    secret_finder: RecordedSecretFinder<'a>,
     /// The latest end of a response so far, ns since the Unix epoch.
     ended_ns: Option<u64>,
     steps: Vec<DraftStep>,
@@ -205,11 +205,11 @@ impl<'a> HarReader<'a> {
         }
         self.import_body(request, &mut request_made, &request_name);
         let is_sent = |name: &str| !CLIENT_SET_HEADERS.contains(&name) && !CONDITIONAL_FIELDS.contains(&name);
-        for (at, text) in self.as_recorded.find_secret_notes(request, &request_name, is_sent) {
+        for (at, text) in self.secret_finder.find_secret_notes(request, &request_name, is_sent) {
             self.draft.note_repeated_omission(at, text);
         }
         if let Some(response) = response {
-            self.as_recorded.add_answer(&request_name, response);
+            self.secret_finder.add_answer(&request_name, response);
             let cookies = items(response, "cookies").iter().filter_map(|cookie| scalar_field_text(cookie, "name"));
             let fields = items(response, "headers").iter().filter_map(|header| {
                 let is_it = scalar_field_text(header, "name")?.eq_ignore_ascii_case("set-cookie");
@@ -221,7 +221,7 @@ impl<'a> HarReader<'a> {
             at: Some(node.at),
             name: Some(request_name),
             think,
-            what: DraftAction::Request(Box::new(request_made)),
+            action: DraftAction::Request(Box::new(request_made)),
             ..DraftStep::default()
         });
     }

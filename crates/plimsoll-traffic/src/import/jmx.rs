@@ -71,15 +71,19 @@ pub fn import_jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
     reader.values.budget = ParseBudget::proportional_to_input(source.len()).into();
     let top: Vec<Element> = root.children().filter(|node| node.has_tag_name("hashTree")).flat_map(elements).collect();
     reader.collect_names(&top, 0);
-    captured_in_load(&top, 0, &mut reader.values.captured_in_load);
+    collect_load_extractor_names(&top, 0, &mut reader.values.captured_in_load);
     let mut seen_by_all = HashSet::new();
-    names_for_all_thread_groups(&top, 0, true, &mut seen_by_all);
-    reader.values.seen = ExtractorNames::new(&reader.values.captured, seen_by_all);
+    collect_global_extractor_names(&top, 0, true, &mut seen_by_all);
+    reader.values.extractor_names = ExtractorNames::new(&reader.values.captured, seen_by_all);
     reader.draft.data = std::mem::take(&mut reader.values.data);
     let mut levels = Vec::new();
     reader.import_plan(&top, &mut levels, 0);
     if let Err(error) = reader.values.budget.get().check() {
-        let (at, reason) = reader.values.beyond.get().unwrap_or((xml::place(root), "this JMeter plan is too large"));
+        let (at, reason) = reader
+            .values
+            .budget_exceeded_at
+            .get()
+            .unwrap_or((xml::provisional_position(root), "this JMeter plan is too large"));
         let text = format!("{reason}, at this position or before: {error}");
         return Err(TrafficFileError::new(xml::line_and_column(at, &LinePositions::new(source)), text));
     }
@@ -104,12 +108,12 @@ impl JmxReader {
                     let (from, to) = (part("minimumValue").trim(), part("maximumValue").trim());
                     if let (Ok(from), Ok(to)) = (from.parse::<i64>(), to.parse::<i64>()) {
                         let drawn = format!("int({},{})", from.min(to), from.max(to));
-                        self.values.drawn.insert(part("variableName").trim().to_owned(), drawn);
+                        self.values.generated_values.insert(part("variableName").trim().to_owned(), drawn);
                     }
                 }
                 "CounterConfig" => {
                     let name = element.property("CounterConfig.name").unwrap_or_default().trim();
-                    self.values.drawn.insert(name.to_owned(), "seq()".to_owned());
+                    self.values.generated_values.insert(name.to_owned(), "seq()".to_owned());
                     self.draft.note_omission(
                         element.place(),
                         "a JMeter counter becomes the number of the session in the load",
@@ -119,7 +123,7 @@ impl JmxReader {
                     let mut rest = element.property("IfController.condition").unwrap_or_default();
                     while let Some((_, after)) = rest.split_once("${") {
                         let end = after.find('}').unwrap_or(after.len());
-                        self.values.asked.insert(after[..end].trim().to_owned());
+                        self.values.condition_variables.insert(after[..end].trim().to_owned());
                         rest = &after[end..];
                     }
                 }
@@ -204,8 +208,8 @@ impl JmxReader {
         for element in elements {
             match element.kind() {
                 "TestPlan" if depth < DEPTH_MAX => self.import_plan(&element.child_elements(), levels, depth + 1),
-                "SetupThreadGroup" => self.setup_or_teardown(element, levels, depth, "setup"),
-                "PostThreadGroup" => self.setup_or_teardown(element, levels, depth, "cleanup"),
+                "SetupThreadGroup" => self.import_setup_or_teardown_group(element, levels, depth, "setup"),
+                "PostThreadGroup" => self.import_setup_or_teardown_group(element, levels, depth, "cleanup"),
                 kind if kind.ends_with("ThreadGroup") => self.import_thread_group(element, levels, depth),
                 _ => {}
             }
@@ -215,10 +219,10 @@ impl JmxReader {
 
     /// Sets the extractor names that requests of a thread group may use. These are the names that
     /// extractors of the group set, and the names that are visible in all thread groups.
-    fn enter_group(&mut self, group: &Element) {
+    fn set_visible_extractor_names(&mut self, group: &Element) {
         let mut names = HashSet::new();
-        captured_below(group, 0, &mut names);
-        self.values.seen.enter_thread_group(names, &self.values.captured);
+        collect_extractor_names_below(group, 0, &mut names);
+        self.values.extractor_names.enter_thread_group(names, &self.values.captured);
     }
 
     fn import_thread_group<'a, 'i>(
@@ -228,7 +232,7 @@ impl JmxReader {
         depth: usize,
     ) {
         let at = element.place();
-        self.enter_group(element);
+        self.set_visible_extractor_names(element);
         let name = short_text(if element.name().is_empty() { "threads" } else { element.name() });
         let mut left_out = Vec::new();
         let threads = self.load.begin(element, &name, &self.values, &mut left_out);
@@ -245,7 +249,7 @@ impl JmxReader {
                 "in plimsoll, unlike in this JMeter plan, a user keeps its cookies for the next session",
             );
         }
-        let steps = self.steps(&element.child_elements(), levels, depth + 1);
+        let steps = self.import_steps(&element.child_elements(), levels, depth + 1);
         self.pause_ms = 0.0;
         let requests = count_with_repetitions(&steps);
         // Without an HTTP Cookie Manager, JMeter ignores the cookies that responses set.
@@ -256,7 +260,7 @@ impl JmxReader {
     }
 
     /// Imports a setup or teardown thread group as setup or cleanup requests.
-    fn setup_or_teardown<'a, 'i>(
+    fn import_setup_or_teardown_group<'a, 'i>(
         &mut self,
         element: &Element<'a, 'i>,
         levels: &mut Vec<TestLevel<'a, 'i>>,
@@ -266,9 +270,9 @@ impl JmxReader {
         let at = element.place();
         let name = short_text(if element.name().is_empty() { phase } else { element.name() });
         self.values.phase_prefix = Some(phase);
-        self.enter_group(element);
+        self.set_visible_extractor_names(element);
         self.may_continue = element.property("ThreadGroup.on_sample_error").unwrap_or("continue") == "continue";
-        let steps = self.steps(&element.child_elements(), levels, depth + 1);
+        let steps = self.import_steps(&element.child_elements(), levels, depth + 1);
         (self.values.phase_prefix, self.pause_ms) = (None, 0.0);
         let number = |property: Option<&str>| property.and_then(|text| self.values.literal_number(text));
         let threads = number(element.property("ThreadGroup.num_threads")).unwrap_or(1.0);
@@ -283,10 +287,10 @@ impl JmxReader {
         if threads > 1.0 || loops > 1.0 && times == 1 {
             say(format!("'{name}' ({phase}): this thread group runs once, for one user"));
         }
-        if flat.depends {
+        if flat.lost_condition {
             say(format!("'{name}' ({phase}): plimsoll ignores the conditions of the steps in this thread group"));
         }
-        if flat.groups_repeat {
+        if flat.lost_group_repetition {
             say(format!("'{name}' ({phase}): steps that repeat as a group in JMeter repeat one by one in plimsoll"));
         }
         for step in &mut flat.steps {
@@ -317,28 +321,28 @@ impl JmxReader {
 struct FlatSteps {
     steps: Vec<DraftStep>,
     /// Whether any nested step had a condition, which the flat list loses.
-    depends: bool,
+    lost_condition: bool,
     /// Whether a group of several requests was repeated; in the flat list each request repeats
     /// alone.
-    groups_repeat: bool,
+    lost_group_repetition: bool,
 }
 
 impl FlatSteps {
     fn add(&mut self, steps: Vec<DraftStep>, times: u32) {
         for step in steps {
-            self.depends |= step.condition.is_some() || step.unless.is_some();
+            self.lost_condition |= step.condition.is_some() || step.unless.is_some();
             let times = times.saturating_mul(step.times.unwrap_or(1));
-            match step.what {
+            match step.action {
                 DraftAction::Request(_) => self.steps.push(DraftStep {
                     name: step.name,
                     times: Some(times),
-                    what: step.what,
+                    action: step.action,
                     ..DraftStep::default()
                 }),
                 DraftAction::Steps(inner) => {
                     let before = self.steps.len();
                     self.add(inner, times);
-                    self.groups_repeat |= step.times.is_some() && self.steps.len() > before + 1;
+                    self.lost_group_repetition |= step.times.is_some() && self.steps.len() > before + 1;
                 }
             }
         }
@@ -354,19 +358,19 @@ fn has_cookie_manager(element: &Element, depth: usize) -> bool {
 }
 
 /// Collects the names that extractors outside of setup and teardown thread groups set.
-fn captured_in_load(elements: &[Element], depth: usize, names: &mut HashSet<String>) {
+fn collect_load_extractor_names(elements: &[Element], depth: usize, names: &mut HashSet<String>) {
     for element in elements.iter().filter(|element| !["SetupThreadGroup", "PostThreadGroup"].contains(&element.kind()))
     {
         names.extend(checks::extractor_names(element).iter().map(|name| plain_name(name)));
         if depth < DEPTH_MAX {
-            captured_in_load(&element.child_elements(), depth + 1, names);
+            collect_load_extractor_names(&element.child_elements(), depth + 1, names);
         }
     }
 }
 
 /// Collects the names that are visible in every thread group: the names of extractors above all
 /// thread groups, and of extractors in setup groups.
-fn names_for_all_thread_groups(elements: &[Element], depth: usize, is_seen: bool, names: &mut HashSet<String>) {
+fn collect_global_extractor_names(elements: &[Element], depth: usize, is_seen: bool, names: &mut HashSet<String>) {
     for element in elements {
         let is_group = element.kind().ends_with("ThreadGroup");
         let is_seen = if is_group { element.kind() == "SetupThreadGroup" } else { is_seen };
@@ -374,17 +378,17 @@ fn names_for_all_thread_groups(elements: &[Element], depth: usize, is_seen: bool
             names.extend(checks::extractor_names(element));
         }
         if depth < DEPTH_MAX {
-            names_for_all_thread_groups(&element.child_elements(), depth + 1, is_seen, names);
+            collect_global_extractor_names(&element.child_elements(), depth + 1, is_seen, names);
         }
     }
 }
 
 /// Collects the names that extractors below an element set.
-fn captured_below(element: &Element, depth: usize, names: &mut HashSet<String>) {
+fn collect_extractor_names_below(element: &Element, depth: usize, names: &mut HashSet<String>) {
     for element in &element.child_elements() {
         names.extend(checks::extractor_names(element));
         if depth < DEPTH_MAX {
-            captured_below(element, depth + 1, names);
+            collect_extractor_names_below(element, depth + 1, names);
         }
     }
 }
@@ -392,7 +396,7 @@ fn captured_below(element: &Element, depth: usize, names: &mut HashSet<String>) 
 /// Returns the number of requests in steps, including repetitions.
 fn count_with_repetitions(steps: &[DraftStep]) -> usize {
     let of_one = |step: &DraftStep| {
-        let once = match &step.what {
+        let once = match &step.action {
             DraftAction::Request(_) => 1,
             DraftAction::Steps(inner) => count_with_repetitions(inner),
         };

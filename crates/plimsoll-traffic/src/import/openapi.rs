@@ -29,10 +29,10 @@ pub fn openapi(source: &str) -> Result<ImportResult, TrafficFileError> {
         false => yaml::parse_yaml_tree(source),
     }?;
     let api = ApiDescription::new(&tree, source.len())?;
-    let mut draft = Draft { base: api.base.clone(), ..Draft::default() };
+    let mut draft = Draft { base: api.base_url.clone(), ..Draft::default() };
     let title = field(&tree, "info").and_then(|info| scalar_field_text(info, "title")).unwrap_or("an API");
     draft.about.push(format!("The operations of {title}: 'weight' sets how often each operation is sent."));
-    if let Some(why) = &api.no_base {
+    if let Some(why) = &api.base_url_note {
         draft.note_omission(api.base_at, why.clone());
     }
     let Some(paths) = field(&tree, "paths") else {

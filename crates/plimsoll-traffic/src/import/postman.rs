@@ -57,21 +57,21 @@ pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
     }
     let name = node_at(collection, &["info", "name"]).and_then(scalar_text).unwrap_or("collection").to_owned();
     let mut captured = HashSet::new();
-    names_set_by_scripts(collection, &mut captured);
+    collect_script_variable_names(collection, &mut captured);
     let budget = ParseBudget::proportional_to_input(source.len());
     let mut reader = PostmanReader {
         draft: Draft::default(),
         origin: None,
-        captured,
+        script_variable_names: captured,
         requests: 0,
         budget,
-        beyond: None,
+        budget_exceeded_at: None,
         url_user: None,
     };
     let outer = Scope::new(None, collection);
     reader.import_scripts(collection, "the collection", None);
     let steps = reader.read_steps(&outer);
-    let PostmanReader { mut draft, origin, budget, beyond, .. } = reader;
+    let PostmanReader { mut draft, origin, budget, budget_exceeded_at: beyond, .. } = reader;
     if let Err(error) = budget.check() {
         let text = format!(
             "this Postman collection repeats variables and authorizations too often, at this position or before: \
@@ -93,13 +93,13 @@ pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
 fn redirects_max(scope: &Scope) -> Option<u32> {
     /// The largest number of redirects that Postman follows by default.
     const DEFAULT_REDIRECTS_MAX: u32 = 10;
-    const HOPS_MAX: f64 = 20.0;
+    const IMPORTED_REDIRECTS_MAX: f64 = 20.0;
     let said = |key: &'static str| scope.find(move |node| node_at(node, &["protocolProfileBehavior", key]));
     let hops = said("maxRedirects").and_then(|node| match &node.value {
         TreeValue::Number(number) => number.parse::<f64>().ok(),
         _ => None,
     });
-    let hops = hops.map(|hops| hops.clamp(0.0, HOPS_MAX) as u32);
+    let hops = hops.map(|hops| hops.clamp(0.0, IMPORTED_REDIRECTS_MAX) as u32);
     match said("followRedirects").map(|node| &node.value) {
         Some(TreeValue::Flag(false)) => None,
         _ => Some(hops.unwrap_or(DEFAULT_REDIRECTS_MAX)).filter(|hops| *hops > 0),
@@ -107,11 +107,11 @@ fn redirects_max(scope: &Scope) -> Option<u32> {
 }
 
 /// Collects the names of variables that scripts set anywhere in the collection.
-fn names_set_by_scripts(node: &TreeNode, names: &mut HashSet<String>) {
+fn collect_script_variable_names(node: &TreeNode, names: &mut HashSet<String>) {
     for event in items(node, "event") {
         names.extend(PostmanScript::read(&script_source(event)).captures.into_iter().map(|(name, _)| name));
     }
-    items(node, "item").iter().for_each(|item| names_set_by_scripts(item, names));
+    items(node, "item").iter().for_each(|item| collect_script_variable_names(item, names));
 }
 
 /// Returns the source text of the script of an event.
@@ -177,12 +177,12 @@ struct PostmanReader {
     /// variable in braces.
     origin: Option<String>,
     /// The names of variables that scripts set.
-    captured: HashSet<String>,
+    script_variable_names: HashSet<String>,
     requests: usize,
     /// The remaining memory budget for the expansion of variables in all texts. `beyond` is the
     /// position in the collection of the request that exceeded the memory budget.
     budget: ParseBudget,
-    beyond: Option<TextPosition>,
+    budget_exceeded_at: Option<TextPosition>,
     /// The `Authorization` value for the user info in the URL of the current request.
     url_user: Option<String>,
 }
@@ -196,19 +196,19 @@ impl PostmanReader {
             if field(node, "item").is_some() {
                 self.import_scripts(node, &name, None);
                 let what = DraftAction::Steps(self.read_steps(&inner));
-                steps.push(DraftStep { at: Some(node.at), name: Some(name), what, ..DraftStep::default() });
+                steps.push(DraftStep { at: Some(node.at), name: Some(name), action: what, ..DraftStep::default() });
             } else if self.requests == REQUESTS_MAX {
                 let text = format!("requests beyond the first {REQUESTS_MAX} are not imported");
                 self.draft.note_repeated_omission(node.at, text);
-            } else if self.beyond.is_some() {
+            } else if self.budget_exceeded_at.is_some() {
                 break;
             } else if let Some(request) = self.read_request(&inner, &name) {
                 if self.budget.check().is_err() {
-                    self.beyond = Some(node.at);
+                    self.budget_exceeded_at = Some(node.at);
                 }
                 self.requests += 1;
                 let what = DraftAction::Request(Box::new(request));
-                steps.push(DraftStep { at: Some(node.at), name: Some(name), what, ..DraftStep::default() });
+                steps.push(DraftStep { at: Some(node.at), name: Some(name), action: what, ..DraftStep::default() });
             }
         }
         steps
@@ -385,7 +385,7 @@ impl PostmanReader {
             let name = name.trim();
             if let Some(dynamic) = name.strip_prefix('$') {
                 self.append_dynamic_variable(dynamic, at, out);
-            } else if self.captured.contains(name) {
+            } else if self.script_variable_names.contains(name) {
                 out.push_value(&plain_name(name));
             } else if let (Some(value), true) = (scope.find_variable(name), depth < VARIABLES_DEPTH_MAX) {
                 let value = value.to_owned();

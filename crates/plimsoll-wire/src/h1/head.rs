@@ -81,7 +81,7 @@ pub(super) enum HeadLine {
 }
 
 /// The values from a complete head that the parser of the response needs.
-pub(super) struct HeadFacts {
+pub(super) struct FinalHead {
     pub(super) status: u16,
     /// Whether the response head permits further exchanges on the connection. A body that ends when
     /// the connection is closed prevents further exchanges anyway.
@@ -123,8 +123,8 @@ impl Head {
     #[inline(always)]
     pub(super) fn parse_line(&mut self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
         match self.stage {
-            HeadStage::Status => self.status_line(bytes),
-            _ => self.header_line(bytes),
+            HeadStage::Status => self.parse_status_line(bytes),
+            _ => self.parse_header_line(bytes),
         }
     }
 
@@ -139,7 +139,7 @@ impl Head {
     }
 
     #[inline]
-    fn status_line(&mut self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
+    fn parse_status_line(&mut self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
         let Some(end) = memchr(b'\n', bytes) else {
             return Ok(HeadLine::Unfinished);
         };
@@ -193,14 +193,14 @@ impl Head {
     // The function is always inlined, because a call would cost a tenth of the time for parsing a
     // line.
     #[inline(always)]
-    fn header_line(&mut self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
+    fn parse_header_line(&mut self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
         let name_len = token_len(bytes);
         if name_len == bytes.len() {
             return Ok(HeadLine::Unfinished);
         }
         let value_start = match (name_len, bytes[name_len]) {
             (1.., b':') => name_len + 1,
-            (0, b'\r' | b'\n') => return self.blank_line(bytes),
+            (0, b'\r' | b'\n') => return self.parse_blank_line(bytes),
             (0, b' ' | b'\t') if self.stage == HeadStage::Field => 1,
             _ => return self.reject_invalid_line(bytes),
         };
@@ -268,7 +268,7 @@ impl Head {
         }
     }
 
-    fn blank_line(&mut self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
+    fn parse_blank_line(&mut self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
         let end = match bytes {
             [b'\n', ..] => 1,
             [b'\r', b'\n', ..] => 2,
@@ -294,7 +294,7 @@ impl Head {
 
     /// Returns the values from the complete head; `None` for an interim response (1xx), after which
     /// another head follows.
-    pub(super) fn final_head_facts(&self, head_request: bool) -> Option<HeadFacts> {
+    pub(super) fn final_head(&self, head_request: bool) -> Option<FinalHead> {
         if self.status < 200 {
             return None;
         }
@@ -312,7 +312,7 @@ impl Head {
                 Coding::Absent | Coding::Other => BodyFraming::UntilClose,
             }
         };
-        Some(HeadFacts {
+        Some(FinalHead {
             status: self.status,
             keep_alive: !self.close && (self.is_1_1 || self.keep_alive) && !suspicious,
             body,

@@ -323,7 +323,7 @@ impl ResponseParser {
         let ReplyPhase::Head(head) = &self.phase else {
             return Ok(());
         };
-        let Some(meaning) = head.final_head_facts(self.expect.head_request) else {
+        let Some(meaning) = head.final_head(self.expect.head_request) else {
             self.interims += 1;
             if self.interims > INTERIM_REPLIES_MAX {
                 return Err(ProtocolError::TooManyInterim);

@@ -159,7 +159,7 @@ struct IncompleteHead {
 #[derive(Clone, Debug, Default)]
 pub(super) struct FrameReader {
     /// The received part of an incomplete frame.
-    held: Vec<u8>,
+    incomplete_frame: Vec<u8>,
     /// The header block of a head that arrived in pieces.
     block: Vec<u8>,
     open: Option<IncompleteHead>,
@@ -181,7 +181,7 @@ enum CompleteFrame<'a> {
 
 impl FrameReader {
     pub(super) const fn new() -> FrameReader {
-        FrameReader { held: Vec::new(), block: Vec::new(), open: None, data: None }
+        FrameReader { incomplete_frame: Vec::new(), block: Vec::new(), open: None, data: None }
     }
 
     /// Returns the header block of a head that arrived in pieces.
@@ -200,7 +200,7 @@ impl FrameReader {
             if bytes.is_empty() {
                 return Ok(None);
             }
-            if !self.held.is_empty() || bytes.len() < HEADER_BYTES {
+            if !self.incomplete_frame.is_empty() || bytes.len() < HEADER_BYTES {
                 match self.complete_stored_frame(bytes)? {
                     Some(frame) => return Ok(Some(frame)),
                     // Some bytes are not parsed yet: content of a DATA frame, or the frame after a
@@ -212,7 +212,7 @@ impl FrameReader {
             let header = self.parse_frame_header(bytes)?;
             if bytes.len() < header.required_bytes() {
                 // The beginning of an incomplete frame is stored until the next bytes arrive.
-                self.held.extend_from_slice(bytes);
+                self.incomplete_frame.extend_from_slice(bytes);
                 *bytes = &[];
                 return Ok(None);
             }
@@ -251,22 +251,22 @@ impl FrameReader {
     #[cold]
     fn complete_stored_frame<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<H2Frame<'a>>, ProtocolError> {
         loop {
-            let wanted = if self.held.len() < HEADER_BYTES {
+            let wanted = if self.incomplete_frame.len() < HEADER_BYTES {
                 HEADER_BYTES
             } else {
-                FrameHeader::parse(&self.held).required_bytes()
+                FrameHeader::parse(&self.incomplete_frame).required_bytes()
             };
-            let (taken, rest) = bytes.split_at(bytes.len().min(wanted - self.held.len()));
-            self.held.extend_from_slice(taken);
+            let (taken, rest) = bytes.split_at(bytes.len().min(wanted - self.incomplete_frame.len()));
+            self.incomplete_frame.extend_from_slice(taken);
             *bytes = rest;
-            if self.held.len() < wanted {
+            if self.incomplete_frame.len() < wanted {
                 return Ok(None);
             }
-            let header = self.parse_frame_header(&self.held)?;
-            if self.held.len() < header.required_bytes() {
+            let header = self.parse_frame_header(&self.incomplete_frame)?;
+            if self.incomplete_frame.len() < header.required_bytes() {
                 continue;
             }
-            let held = std::mem::take(&mut self.held);
+            let held = std::mem::take(&mut self.incomplete_frame);
             let payload = &held[HEADER_BYTES..];
             if header.kind == DATA {
                 return self.begin_data(header, payload, bytes).map(Some);
@@ -352,7 +352,7 @@ impl FrameReader {
         Ok(CompleteFrame::Other(match header.kind {
             HEADERS => {
                 placed(of_stream)?;
-                let (from, to) = without_padding(header, payload)?;
+                let (from, to) = header_block_range(header, payload)?;
                 return self.begin_block(header, payload, from, to);
             }
             CONTINUATION => return self.continue_block(header, payload),
@@ -434,7 +434,7 @@ impl FrameReader {
 }
 
 /// Returns the range of the header block, without padding, in the payload of a HEADERS frame.
-fn without_padding(header: FrameHeader, payload: &[u8]) -> Result<(usize, usize), ProtocolError> {
+fn header_block_range(header: FrameHeader, payload: &[u8]) -> Result<(usize, usize), ProtocolError> {
     let (mut from, mut to) = (0, payload.len());
     if header.has_flag(PADDED) {
         let padding = usize::from(*payload.first().ok_or(ProtocolError::FrameSize)?);

@@ -104,7 +104,7 @@ fn call_status(value: &[u8]) -> Option<u16> {
 
 /// The head of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub(super) struct StreamHead {
+pub(super) struct H2RequestHead {
     pub(super) method: Vec<u8>,
     pub(super) path: Vec<u8>,
     length: Option<u64>,
@@ -113,13 +113,13 @@ pub(super) struct StreamHead {
     fault: bool,
 }
 
-impl StreamHead {
+impl H2RequestHead {
     /// Removes all fields before the next request, and keeps the memory for reuse.
     pub(super) fn clear(&mut self) {
         let (mut method, mut path) = (std::mem::take(&mut self.method), std::mem::take(&mut self.path));
         method.clear();
         path.clear();
-        *self = StreamHead { method, path, ..StreamHead::default() };
+        *self = H2RequestHead { method, path, ..H2RequestHead::default() };
     }
 
     pub(super) fn parse_field(&mut self, name: &[u8], value: &[u8]) {

@@ -54,7 +54,7 @@ pub struct HpackDecoder {
     /// The maximum table size that the encoder has chosen, bytes.
     bytes_max: usize,
     /// The maximum table size that the decoder permits, bytes.
-    limit: usize,
+    permitted_bytes_max: usize,
     /// Whether the last block depended on the dynamic table, or changed it.
     stateful: bool,
     name: Vec<u8>,
@@ -85,7 +85,7 @@ impl HpackDecoder {
             entries: VecDeque::new(),
             bytes: 0,
             bytes_max,
-            limit,
+            permitted_bytes_max: limit,
             stateful: false,
             name: Vec::new(),
             value: Vec::new(),
@@ -102,8 +102,8 @@ impl HpackDecoder {
     /// Sets the maximum size of the dynamic table, after the peer has confirmed the new limit. Some
     /// servers (h2o) keep their old table size without announcing the size again, and this decoder
     /// accepts such a server.
-    pub fn set_limit(&mut self, limit: usize) {
-        self.limit = limit;
+    pub fn set_permitted_bytes_max(&mut self, limit: usize) {
+        self.permitted_bytes_max = limit;
     }
 
     /// Decodes a header block and passes its fields to the caller in order. Returns an error if all
@@ -123,7 +123,7 @@ impl HpackDecoder {
                 // This byte begins a change of the table size, which is permitted only at the start
                 // of a block.
                 let size = parse_integer(&mut rest, 5).ok_or(HpackError::Malformed)?;
-                if !is_first || size > self.limit {
+                if !is_first || size > self.permitted_bytes_max {
                     return Err(HpackError::Malformed);
                 }
                 self.stateful = true;
@@ -156,7 +156,7 @@ impl HpackDecoder {
             field(&self.name, &self.value);
             // Without a dynamic table (size and limit 0), the header field is not stored as an
             // entry.
-            if is_kept && (self.bytes_max > 0 || self.limit > 0) {
+            if is_kept && (self.bytes_max > 0 || self.permitted_bytes_max > 0) {
                 self.stateful = true;
                 self.add_to_table();
             }

@@ -9,7 +9,7 @@
 //! Not here: sockets, resources, response times.
 
 use super::frame::{self, FrameReader, H2Frame, PAYLOAD_BYTES_MAX};
-use super::head::{FIELDS_BYTES_MAX, StreamHead};
+use super::head::{FIELDS_BYTES_MAX, H2RequestHead};
 use super::hpack::{HpackDecoder, HpackError, Secrecy, TABLE_BYTES, write_field};
 use super::window::{INITIAL_WINDOW_BYTES, OwnReceiveWindow, PeerWindow, WindowUse, resize_windows};
 use crate::error::ProtocolError;
@@ -63,7 +63,7 @@ pub enum Content {
 struct ServedStream {
     id: u32,
     /// Whether the request is complete.
-    asked: bool,
+    is_request_complete: bool,
     /// The unsent content of the response; `None` before the response.
     left: Option<Content>,
     window: PeerWindow,
@@ -75,19 +75,19 @@ struct ServedStream {
 pub struct H2Server {
     reader: FrameReader,
     decoder: HpackDecoder,
-    head: StreamHead,
+    head: H2RequestHead,
     /// The open streams, ascending by number.
     streams: VecDeque<ServedStream>,
     /// The streams with unsent content, in the order in which they may send.
     sending: VecDeque<u32>,
-    owed: Vec<u8>,
+    pending_frames: Vec<u8>,
     last_stream: u32,
     window_first: u32,
     window: PeerWindow,
     payload_bytes_max: usize,
     own_receive_window: OwnReceiveWindow,
     idle_frames: u32,
-    settled: bool,
+    has_client_settings: bool,
     over: bool,
     /// The header block of the last encoded response head, kept for reuse by an equal response.
     block: Vec<u8>,
@@ -111,17 +111,17 @@ impl H2Server {
         H2Server {
             reader: FrameReader::new(),
             decoder: HpackDecoder::new(TABLE_BYTES),
-            head: StreamHead::default(),
+            head: H2RequestHead::default(),
             streams: VecDeque::new(),
             sending: VecDeque::new(),
-            owed,
+            pending_frames: owed,
             last_stream: 0,
             window_first: INITIAL_WINDOW_BYTES,
             window: PeerWindow::new(INITIAL_WINDOW_BYTES),
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             own_receive_window: OwnReceiveWindow::default(),
             idle_frames: 0,
-            settled: false,
+            has_client_settings: false,
             over: false,
             block: Vec::new(),
             block_of: (0, "", 0),
@@ -152,7 +152,7 @@ impl H2Server {
                 Ok(event) => return event,
                 Err(error) => {
                     self.over = true;
-                    frame::write_go_away(&mut self.owed, self.last_stream, error.h2_error() as u32);
+                    frame::write_go_away(&mut self.pending_frames, self.last_stream, error.h2_error() as u32);
                     *bytes = &[];
                     return Some(ServerEvent::Over);
                 }
@@ -163,13 +163,13 @@ impl H2Server {
     }
 
     fn handle_frame(&mut self, frame: H2Frame) -> Result<Option<ServerEvent>, ProtocolError> {
-        if !self.settled {
+        if !self.has_client_settings {
             let H2Frame::Settings(_) = frame else { return Err(ProtocolError::NotHttp2) };
-            self.settled = true;
+            self.has_client_settings = true;
         }
         if !matches!(frame, H2Frame::Head { .. }) {
             self.idle_frames += 1;
-            if self.idle_frames > IDLE_FRAMES_MAX || self.owed.len() > UNSENT_REPLY_BYTES_MAX {
+            if self.idle_frames > IDLE_FRAMES_MAX || self.pending_frames.len() > UNSENT_REPLY_BYTES_MAX {
                 return Err(ProtocolError::Flood);
             }
         }
@@ -199,9 +199,9 @@ impl H2Server {
                 if let Some(bytes) = settings.payload_bytes_max {
                     self.payload_bytes_max = (bytes as usize).min(PAYLOAD_BYTES_MAX);
                 }
-                frame::write_settings_ack(&mut self.owed);
+                frame::write_settings_ack(&mut self.pending_frames);
             }
-            H2Frame::Ping(data) => frame::write_ping_ack(&mut self.owed, &data),
+            H2Frame::Ping(data) => frame::write_ping_ack(&mut self.pending_frames, &data),
             H2Frame::Window { stream: 0, bytes } => self.window.add_increment(bytes)?,
             H2Frame::Window { stream, bytes } => {
                 self.check_stream_was_opened(stream)?;
@@ -209,7 +209,7 @@ impl H2Server {
                     && let Err(error) = self.streams[at].window.add_increment(bytes)
                 {
                     self.streams.remove(at);
-                    frame::write_reset(&mut self.owed, stream, error.h2_error() as u32);
+                    frame::write_reset(&mut self.pending_frames, stream, error.h2_error() as u32);
                     return Ok(Some(ServerEvent::Reset { stream }));
                 }
             }
@@ -219,7 +219,7 @@ impl H2Server {
             H2Frame::WrongPriorityLength { stream } => {
                 if let Some(at) = self.find(stream) {
                     self.streams.remove(at);
-                    frame::write_reset(&mut self.owed, stream, ProtocolError::FrameSize.h2_error() as u32);
+                    frame::write_reset(&mut self.pending_frames, stream, ProtocolError::FrameSize.h2_error() as u32);
                     return Ok(Some(ServerEvent::Reset { stream }));
                 }
             }
@@ -256,10 +256,10 @@ impl H2Server {
             // ended.
             let Some(at) = self.find(id) else { return Ok(None) };
             let stream = &mut self.streams[at];
-            if stream.asked || !ends {
+            if stream.is_request_complete || !ends {
                 return Err(ProtocolError::FrameOrder);
             }
-            stream.asked = true;
+            stream.is_request_complete = true;
             return Ok(Some(ServerEvent::End { stream: id }));
         }
         if id.is_multiple_of(2) {
@@ -272,11 +272,11 @@ impl H2Server {
             true => None,
         };
         if let Some(error) = error {
-            frame::write_reset(&mut self.owed, id, error as u32);
+            frame::write_reset(&mut self.pending_frames, id, error as u32);
             return Ok(None);
         }
         let (window, own_receive_window) = (PeerWindow::new(self.window_first), OwnReceiveWindow::default());
-        self.streams.push_back(ServedStream { id, asked: ends, left: None, window, own_receive_window });
+        self.streams.push_back(ServedStream { id, is_request_complete: ends, left: None, window, own_receive_window });
         Ok(Some(ServerEvent::Head { stream: id, ends }))
     }
 
@@ -285,21 +285,21 @@ impl H2Server {
         match self.own_receive_window.record_use(window_bytes, WINDOW_BYTES) {
             WindowUse::WindowExceeded => return Err(ProtocolError::Window),
             WindowUse::BelowHalf | WindowUse::Empty => {
-                frame::write_window(&mut self.owed, 0, self.own_receive_window.take_update_increment())
+                frame::write_window(&mut self.pending_frames, 0, self.own_receive_window.take_update_increment())
             }
             WindowUse::Plenty => {}
         }
         let Some(at) = self.find(id) else { return Ok(None) };
         let stream = &mut self.streams[at];
         match stream.own_receive_window.record_use(window_bytes, WINDOW_BYTES) {
-            _ if stream.asked => return Err(ProtocolError::FrameOrder),
+            _ if stream.is_request_complete => return Err(ProtocolError::FrameOrder),
             WindowUse::WindowExceeded => return Err(ProtocolError::Window),
             WindowUse::BelowHalf | WindowUse::Empty if !ends => {
-                frame::write_window(&mut self.owed, id, stream.own_receive_window.take_update_increment());
+                frame::write_window(&mut self.pending_frames, id, stream.own_receive_window.take_update_increment());
             }
             WindowUse::BelowHalf | WindowUse::Empty | WindowUse::Plenty => {}
         }
-        stream.asked |= ends;
+        stream.is_request_complete |= ends;
         Ok(ends.then_some(ServerEvent::End { stream: id }))
     }
 
@@ -324,9 +324,9 @@ impl H2Server {
             self.block_of = (status, kind, length);
         }
         let ends = head_only || length == 0 || matches!(status, 204 | 304);
-        let from = self.owed.len();
-        frame::write_head(&mut self.owed, &self.block, ends);
-        frame::set_stream(&mut self.owed[from..], stream);
+        let from = self.pending_frames.len();
+        frame::write_head(&mut self.pending_frames, &self.block, ends);
+        frame::set_stream(&mut self.pending_frames[from..], stream);
         if ends {
             self.streams.remove(at);
         } else {
@@ -338,7 +338,7 @@ impl H2Server {
     /// Returns whether there are bytes that can be sent now.
     pub fn wants_to_send(&self) -> bool {
         let sendable = |id: &u32| self.find(*id).is_none_or(|at| self.streams[at].window.sendable_bytes() > 0);
-        !self.owed.is_empty() || (self.window.sendable_bytes() > 0 && self.sending.iter().any(sendable))
+        !self.pending_frames.is_empty() || (self.window.sendable_bytes() > 0 && self.sending.iter().any(sendable))
     }
 
     /// Returns whether the connection is over.
@@ -349,7 +349,7 @@ impl H2Server {
     /// Appends bytes to send, until `out` has at least `bytes_max` bytes or the flow-control
     /// windows are used up. `filling` is filler content, at least as long as a frame.
     pub fn write(&mut self, out: &mut Vec<u8>, bytes_max: usize, filling: &[u8]) {
-        out.append(&mut self.owed);
+        out.append(&mut self.pending_frames);
         let mut stuck = 0;
         while out.len() < bytes_max
             && self.window.sendable_bytes() > 0

@@ -11,7 +11,7 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 
 #[test]
-fn responses_become_the_expected_facts() {
+fn responses_become_the_expected_events() {
     let protocol = |error: ProtocolError| Err(ExchangeError::Protocol(error));
     let end = |error: EarlyCloseError| Err(ExchangeError::End(error));
     for (method, bytes, answer, content, surplus) in [
@@ -164,7 +164,7 @@ fn over_tls(
 }
 
 #[test]
-fn facts_over_tls_do_not_depend_on_splits() {
+fn events_over_tls_do_not_depend_on_splits() {
     let seed = crate::seed();
     let mut random = Random(seed);
     let client = Client::new(&TlsSpec { resume: false, ..tls_client_spec() }).expect("a client");

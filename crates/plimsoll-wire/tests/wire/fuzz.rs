@@ -15,7 +15,7 @@ fn no_split_changes_the_response() {
 }
 
 #[test]
-fn no_split_changes_the_facts() {
+fn no_split_changes_the_events() {
     fuzz_conn(crate::seed(), CASES / 2).unwrap_or_else(|what| panic!("{what}"));
 }
 

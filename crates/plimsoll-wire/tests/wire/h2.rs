@@ -590,7 +590,7 @@ fn an_abandoned_exchange_is_reset_and_others_continue() {
 }
 
 #[test]
-fn response_fields_come_with_the_first_fact_if_content_is_wanted() {
+fn response_fields_come_with_the_first_event_if_content_is_wanted() {
     let fields = |conn: &Conn| String::from_utf8(conn.fields().to_vec()).expect("text");
     let [plain_asked, asked] = [false, true].map(|content| request("GET", b"", content));
     let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
@@ -599,8 +599,8 @@ fn response_fields_come_with_the_first_fact_if_content_is_wanted() {
     let b = [STATUS_200_FIELD, ("x", &long)];
     // The cases contain equal heads in sequence, and a head that follows a head too long to be
     // stored.
-    type Told<'a> = (&'a EncodedRequest, &'a [(&'a str, &'a str)], &'a str);
-    let answers: [Told; 6] = [
+    type FieldsCase<'a> = (&'a EncodedRequest, &'a [(&'a str, &'a str)], &'a str);
+    let answers: [FieldsCase; 6] = [
         (&plain_asked, &a, ""),
         (&asked, &a, "x: a\r\nset-cookie: s=1\r\n"),
         (&asked, &a, "x: a\r\nset-cookie: s=1\r\n"),

@@ -213,8 +213,8 @@ fn call_headers_match_grpc_clients_in_order() {
     let user_agent = concat!("user-agent=plimsoll/", env!("CARGO_PKG_VERSION"));
     let pseudo = [":method=POST", ":scheme=http", ":path=/shop.Items/Get", ":authority=h:81"];
     let timeout = ("grpc-timeout", "1S");
-    type Given<'a> = &'a [(&'a str, &'a str)];
-    let cases: [(Given, &[&str]); 7] = [
+    type GivenFields<'a> = &'a [(&'a str, &'a str)];
+    let cases: [(GivenFields, &[&str]); 7] = [
         (
             &[GRPC_CONTENT_TYPE, ("te", "trailers"), timeout],
             &["te=trailers", "grpc-timeout=1S", "content-type=application/grpc", user_agent],

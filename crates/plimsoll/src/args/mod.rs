@@ -18,13 +18,13 @@ mod history;
 mod install;
 mod known_words;
 mod load_commands;
-mod only_named;
 mod other_tools;
 mod prove;
 mod read_commands;
 mod replay;
 mod shared;
 mod short_help;
+mod single_command_parser;
 
 pub use doctor::DoctorArgs;
 pub use fleet::{AgentArgs, FleetArgs, FleetCommandArgs, WatchArgs};
@@ -32,7 +32,6 @@ pub use grpc::{GrpcArgs, GrpcView};
 pub use history::{GateArgs, HistoryArgs, ServeArgs};
 pub use install::{CompletionShell, CompletionsArgs, ManArgs};
 pub use load_commands::{BaselineArgs, DemoArgs, ExplainArgs, FindArgs, OverloadArgs, RerunArgs, RunArgs, SweepArgs};
-pub use only_named::parser_for_command;
 pub use other_tools::{AbArgs, HeyArgs, VegetaArgs, Wrk2Args, WrkArgs};
 pub use prove::ProveArgs;
 pub use read_commands::{
@@ -45,9 +44,10 @@ pub use shared::{
     ConnectionArgs, GeneratorArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs,
     ScriptArgs, SearchArgs, StoreArgs,
 };
+pub use single_command_parser::parser_for_command;
 
 use clap::{Parser, Subcommand};
-use only_named::CommandFlags;
+use single_command_parser::CommandFlags;
 
 /// Joins, with commas, the conditions of a flag that may be given several times. Returns `None` if
 /// there are no conditions.

@@ -7,8 +7,11 @@ use super::fleet::WatchArgs;
 use super::known_words::KnownWords;
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueHint};
+use plimsoll_model::failure::Failure;
+use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{RedactionLevel, Route, Spin};
-use std::path::PathBuf;
+use plimsoll_study::fields::path_text;
+use std::path::{Path, PathBuf};
 
 /// The result of a gate whose measurements allow no verdict.
 #[derive(Debug, Clone, Default, Args)]
@@ -263,6 +266,15 @@ pub struct OutputArgs {
     /// Show no progress
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+impl OutputArgs {
+    /// Converts the flags to settings; `file` is the path of the run file.
+    pub fn to_terms(&self, file: Option<&Path>) -> Result<OutputTerms<String>, Failure> {
+        let file = file.map(|file| path_text("--output", file)).transpose()?;
+        let OutputArgs { json, json_lines, verbose, quiet } = *self;
+        Ok(OutputTerms { json, json_lines, verbose, quiet, file, ..OutputTerms::default() })
+    }
 }
 
 /// The folder of run files, and the tags of a run.

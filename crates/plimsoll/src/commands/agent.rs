@@ -1,7 +1,7 @@
 //! `plimsoll agent`: generates load or measures a server for a plimsoll on another machine.
 
 use crate::args::AgentArgs;
-use plimsoll_fleet::place::BusAddress;
+use plimsoll_fleet::fleet_location::BusAddress;
 use plimsoll_fleet::{AllowList, BusAccess, BusJoinOptions, Permissions, TaskVerifier, presence};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_study::output::print_to_stderr;
@@ -54,7 +54,7 @@ pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
     };
     let access = BusAccess { address, creds, ca };
     let wait = wait.map_or(BUS_WAIT_DEFAULT, Duration::from_nanos);
-    let terms = BusJoinOptions { access, name, allow, verifier, spool, wait };
+    let terms = BusJoinOptions { access, name, allow, verifier, spool, connect_timeout: wait };
     plimsoll_fleet::join_bus(terms, &mut || print_to_stderr(&joined))?;
     Ok(exit::SUCCESS)
 }

@@ -3,8 +3,8 @@
 use crate::args::BaselineArgs;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_study::baseline::{ReferenceServerOptions, pooled, start};
-use plimsoll_study::capacity::Limits;
-use plimsoll_study::connecting::tls_failure;
+use plimsoll_study::capacity::ConnectionLimits;
+use plimsoll_study::connection_inputs::tls_failure;
 use plimsoll_study::output::print;
 use plimsoll_study::quantity::parse_positive_count;
 use plimsoll_sys::files::{FilePurpose, read};
@@ -24,7 +24,7 @@ pub fn run(args: &BaselineArgs) -> Result<u8, Failure> {
     let cores = u64::from(plimsoll_sys::probe::cgroup::usable_cores());
     let threads = match &args.threads {
         Some(text) => parse_positive_count("--threads", text)?.min(1024),
-        None => cores.max(Limits::limits_of_machine().threads_for(connections)),
+        None => cores.max(ConnectionLimits::limits_of_machine().threads_for(connections)),
     } as usize;
     let listen = args.listen;
     let read = |flag: &str, path: &PathBuf| {
@@ -63,7 +63,7 @@ fn serve_until_interrupted(scheme: &str, address: SocketAddr) {
     print(&format!("{scheme}://{address}\n"));
     // If the address could not be printed, no client can know the address, so the server ends.
     let told = plimsoll_study::output::write_failures().is_empty();
-    while told && !plimsoll_sys::signal::interrupted() {
+    while told && !plimsoll_sys::signal::is_stop_requested() {
         std::thread::sleep(Duration::from_millis(50));
     }
 }

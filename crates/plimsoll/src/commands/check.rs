@@ -18,7 +18,7 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let (mut plan, mix) =
         plan_from_traffic_file(&file, &args.file.display().to_string(), args.target.clone(), args.http.as_deref())?;
     plan.load.seed = args.seed;
-    let http = plan.carriage.http;
+    let http = plan.connection_plan.http;
     let schema = plan_from_args::schema_terms(&args.schema)?;
     let is_grpc = plan.traffic.origin.is_grpc();
     match (&schema, is_grpc) {
@@ -57,11 +57,11 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
         .collect();
     print(&render_traffic_check(&TrafficCheck {
         traffic: &plan.traffic,
-        chooses_http: http == HttpChoice::Auto,
+        negotiates_http_version: http == HttpChoice::Auto,
         has_schema: schema.is_some(),
         seed: args.seed,
-        wanted: REQUESTS_SHOWN,
-        first: &requests,
+        requests_max: REQUESTS_SHOWN,
+        first_requests: &requests,
     }));
     Ok(exit::SUCCESS)
 }

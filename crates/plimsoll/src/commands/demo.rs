@@ -29,24 +29,24 @@ const STORE_URL_PATH: &str = "/delay/20";
 /// that the demo finds.
 const POOL_CONNECTIONS: &str = "4";
 /// The number of connections in the sample server's pool to its store after the fix.
-const LARGER_POOL: &str = "8";
+const LARGER_POOL_CONNECTIONS: &str = "8";
 
 /// The default time for each of find, explain and prove.
-const PHASE_TIME_BUDGET: &str = "40s";
+const STEP_BUDGET_DEFAULT: &str = "40s";
 /// The default time for the search, which is the only step of a demo with --quick.
 const QUICK_SEARCH_BUDGET: &str = "15s";
 
 /// Converts the flags to a search. The target's port is 0 until the sample server runs.
 pub fn spec_from_args(args: &DemoArgs) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
     let origin = Origin { scheme: "http".into(), host: Ipv4Addr::LOCALHOST.to_string(), port: 0 };
-    let budget = args.budget.as_deref().unwrap_or(if args.quick { QUICK_SEARCH_BUDGET } else { PHASE_TIME_BUDGET });
+    let budget = args.budget.as_deref().unwrap_or(if args.quick { QUICK_SEARCH_BUDGET } else { STEP_BUDGET_DEFAULT });
     let budget_ns = parse_positive_time("--budget", budget)?;
     let request = Request { target: DEMO_URL_PATH.into(), ..Request::get_root() };
     let mut load = Load::new(LoadShape::Closed { users: LoadCurve::constant(1.0) });
-    load.seed = args.seed.unwrap_or_else(plan_from_args::fresh_seed);
+    load.seed = args.seed.unwrap_or_else(plan_from_args::process_seed);
     let traffic = Traffic::with_one_route(origin, Route::new(request));
-    let base = Plan { traffic, load, carriage: ConnectionPlan::tcp(Vec::new()) };
-    let output = plan_from_args::output_terms(&args.out, None)?;
+    let base = Plan { traffic, load, connection_plan: ConnectionPlan::tcp(Vec::new()) };
+    let output = args.out.to_terms(None)?;
     let terms = Terms { demo: true, demo_quick: args.quick, output, ..Terms::default() };
     let (slo, arrivals) = (Slo::default().to_string(), ArrivalSpacing::Poisson);
     let (max_rate, first_answer_ns, profiles, planning) = (None, 0, None, Planning::default());
@@ -55,13 +55,13 @@ pub fn spec_from_args(args: &DemoArgs) -> Result<(FindSpec<Plan>, Terms<String>)
 
 /// Starts the servers and runs find, explain and prove. With --quick or an output other than text,
 /// runs only find. Returns the exit code, which is a failure only if the user interrupts.
-pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+pub fn carry_out(mut spec: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let store = demo_server::start(&["--threads", "1"])?;
     let behind = format!("{}{STORE_URL_PATH}", store.first_line());
     let server = demo_server::start(&["--behind", &behind, "--pool", POOL_CONNECTIONS])?;
-    asked.base.traffic.origin = Url::read(server.first_line())?.origin;
+    spec.base.traffic.origin = Url::read(server.first_line())?.origin;
     let url = format!("{}{DEMO_URL_PATH}", server.first_line());
-    let (budget, seed) = (format!("{}ms", asked.budget_ns / 1_000_000), asked.base.load.seed.to_string());
+    let (budget, seed) = (format!("{}ms", spec.budget_ns / 1_000_000), spec.base.load.seed.to_string());
     let mut live = ProgressDisplay::new(terms.output.quiet);
     live.print_line_unless_quiet(&format!(
         "a sample server with a known bottleneck runs at {url}; plimsoll knows only this URL, not the bottleneck\n"
@@ -70,35 +70,36 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
         true => format!("how much load does the server sustain?   plimsoll find {url}"),
         false => format!("step 1 of 3: how much load does the server sustain?   plimsoll find {url}"),
     });
-    find::carry_out(asked, terms)?;
+    find::carry_out(spec, terms)?;
     let mut words = vec!["--budget", &budget, "--seed", &seed];
     words.extend(terms.output.quiet.then_some("--quiet"));
     words.extend(terms.output.verbose.then_some("--verbose"));
     // With --json, the output is a single document, so only the search runs.
-    let is_whole = terms.output.is_text() && !terms.demo_quick;
-    if is_whole && !plimsoll_sys::signal::interrupted() {
+    let is_whole = terms.output.is_text_output() && !terms.demo_quick;
+    if is_whole && !plimsoll_sys::signal::is_stop_requested() {
         live.print_line_unless_quiet(&format!("\nstep 2 of 3: what limits the load line?   plimsoll explain {url}"));
         run_explain(&[&["plimsoll", "explain", &url], &words[..]].concat())?;
     }
     demo_server::end(server)?;
-    if is_whole && !plimsoll_sys::signal::interrupted() {
+    if is_whole && !plimsoll_sys::signal::is_stop_requested() {
         // The servers of both sides of the comparison are started anew for each load, so that both
         // servers have the same history.
         let address = demo_server::free_address()?;
         let build = |pool: &str| demo_server::pooled_server_command(&address, &behind, pool);
-        let (a, b, url) = (build(POOL_CONNECTIONS)?, build(LARGER_POOL)?, format!("http://{address}{DEMO_URL_PATH}"));
+        let (a, b, url) =
+            (build(POOL_CONNECTIONS)?, build(LARGER_POOL_CONNECTIONS)?, format!("http://{address}{DEMO_URL_PATH}"));
         live.print_line_unless_quiet(&format!(
             "\nthe known bottleneck is a pool of {POOL_CONNECTIONS} connections to a store that takes 20 ms \
             for each request: {POOL_CONNECTIONS} / 20 ms = 200 requests/s"
         ));
         live.print_line_unless_quiet(&format!(
-            "step 3 of 3: does a pool of {LARGER_POOL} connections remove the limit?   plimsoll prove --a 'server \
-             {POOL_CONNECTIONS}' --b 'server {LARGER_POOL}' {url}"
+            "step 3 of 3: does a pool of {LARGER_POOL_CONNECTIONS} connections remove the limit?   plimsoll prove --a 'server \
+             {POOL_CONNECTIONS}' --b 'server {LARGER_POOL_CONNECTIONS}' {url}"
         ));
         run_prove(&[&["plimsoll", "prove", "--a", &a, "--b", &b, &url], &words[..]].concat())?;
     }
     demo_server::end(store)?;
-    if terms.output.is_text() {
+    if terms.output.is_text_output() {
         print(
             "\nNow your own server:\n  \
              plimsoll http://localhost:8080/                          find the load line\n  \
@@ -110,7 +111,7 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
     }
     // The demo gives no verdict on a server, so the demo succeeds even if interference prevented
     // plimsoll from finding a load line.
-    Ok(if plimsoll_sys::signal::interrupted() { exit::INTERRUPTED } else { exit::SUCCESS })
+    Ok(if plimsoll_sys::signal::is_stop_requested() { exit::INTERRUPTED } else { exit::SUCCESS })
 }
 
 /// Parses the words of a command line, and returns the command.

@@ -17,7 +17,7 @@ const CPU_SAMPLE_DURATION: Duration = Duration::from_secs(1);
 /// code.
 pub fn run(args: &DoctorArgs) -> Result<u8, Failure> {
     let facts = machine_facts::read(CPU_SAMPLE_DURATION);
-    let measured = match args.quick || plimsoll_sys::signal::interrupted() {
+    let measured = match args.quick || plimsoll_sys::signal::is_stop_requested() {
         true => None,
         false => {
             ProgressDisplay::new(args.json)
@@ -32,7 +32,7 @@ pub fn run(args: &DoctorArgs) -> Result<u8, Failure> {
         print(&doctor_text(measured.as_ref(), &fitness, stdout_terminal_width()));
     }
     Ok(match fitness.fitness() {
-        _ if plimsoll_sys::signal::interrupted() => exit::INTERRUPTED,
+        _ if plimsoll_sys::signal::is_stop_requested() => exit::INTERRUPTED,
         Fitness::Unfit => exit::NEGATIVE_RESULT,
         Fitness::Fit | Fitness::Limited => exit::SUCCESS,
     })

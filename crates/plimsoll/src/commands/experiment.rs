@@ -44,14 +44,14 @@ pub fn spec_from_command(command: &Command) -> Result<Option<ExperimentInput>, F
 }
 
 /// Executes an experiment and prints its results. Returns the exit code.
-pub fn carry_out(asked: ExperimentSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+pub fn carry_out(spec: ExperimentSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     // A Lua script may print on standard output, so standard output is reserved for the JSON
     // document of the results.
-    if !terms.output.is_text() && terms.script.is_some() {
+    if !terms.output.is_text_output() && terms.script.is_some() {
         output::reserve_stdout();
     }
     plimsoll_sys::process::drop_unmodified_file_pages();
-    match asked {
+    match spec {
         ExperimentSpec::Run(asked) => run::carry_out(asked, terms),
         ExperimentSpec::Sweep(asked) => sweep::carry_out(asked, terms),
         ExperimentSpec::Find(asked) if terms.demo => demo::carry_out(asked, terms),

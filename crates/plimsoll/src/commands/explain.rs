@@ -45,12 +45,12 @@ pub fn spec_from_args(args: &ExplainArgs) -> Result<(ExplainSpec<Plan>, Terms<St
 }
 
 /// Executes the study and prints the explanation. Returns the exit code.
-pub fn carry_out(asked: ExplainSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+pub fn carry_out(spec: ExplainSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let ExplainSpec { search, budget_ns, interventions, requested_interventions: flagged, setting_values: varied } =
-        asked;
+        spec;
     let prepared = PreparedSearch::prepare(search, terms, ProbeEffort::Thorough)?;
     let pausable_processes = match interventions.contains(&Intervention::Stopped) {
-        true => process_pauser::find_pausable_processes(terms, &prepared.base)?,
+        true => process_pauser::find_pausable_processes(terms, &prepared.target)?,
         false => Vec::new(),
     };
     let variants = changes::intervention_variants(&interventions, (&prepared.plan, &prepared.injector), terms)?;
@@ -88,6 +88,6 @@ pub fn explain_run_file(args: &ExplainArgs) -> Result<u8, Failure> {
             recording = file.display()
         )));
     };
-    results.print(&plan_from_args::output_terms(&args.out, None)?, true);
+    results.print(&args.out.to_terms(None)?, true);
     Ok(exit_code(results.finding()))
 }

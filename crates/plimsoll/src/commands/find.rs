@@ -103,10 +103,10 @@ fn parse_planning(args: &FindArgs) -> Result<Planning, Failure> {
 }
 
 /// Executes the search and prints the findings. Returns the exit code.
-pub fn carry_out(asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+pub fn carry_out(spec: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let fail_if = terms.fail_if.as_deref().map(parse_fail_if).transpose()?;
     let fail_if = fail_if.unwrap_or_default();
-    let prepared = PreparedSearch::prepare(asked, terms, ProbeEffort::Little)?;
+    let prepared = PreparedSearch::prepare(spec, terms, ProbeEffort::Little)?;
     let asked = ExperimentSpec::Find(prepared.search_spec());
     let mut live = ProgressDisplay::new(terms.output.quiet);
     live.print_line_unless_quiet(&find_question(&prepared.settings, &find::forecast(&prepared.settings)));

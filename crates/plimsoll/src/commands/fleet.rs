@@ -4,7 +4,7 @@
 
 use crate::args::FleetCommandArgs;
 use crate::results::print_json;
-use plimsoll_fleet::place::BusAddress;
+use plimsoll_fleet::fleet_location::BusAddress;
 use plimsoll_fleet::shares::agent_weights_from_calibrations;
 use plimsoll_fleet::{BusAccess, FetchedRun, TaskKey};
 use plimsoll_model::failure::{Failure, exit};
@@ -60,11 +60,11 @@ pub fn run(args: &FleetCommandArgs) -> Result<u8, Failure> {
 
 /// Asks each machine for its status and prints a table.
 fn status(place: &str, args: &FleetCommandArgs) -> Result<u8, Failure> {
-    let agents = plimsoll_fleet::status(&parse_fleet_terms(place, args)?)?;
+    let agents = plimsoll_fleet::query_agent_status(&parse_fleet_terms(place, args)?)?;
     let time = |ns: u64| format::duration(ns as f64);
     let rows = agents.into_iter().map(|agent| {
         let (cores, round_trip) = (agent.cores.to_string(), time(agent.round_trip_ns));
-        vec![agent.name, agent.plimsoll, cores, round_trip, time(agent.clock_error_ns_max)]
+        vec![agent.name, agent.version, cores, round_trip, time(agent.clock_error_ns_max)]
     });
     let mut report = Report::default();
     report.add_table(&["agent", "plimsoll", "cores", "round trip", "clock within"], rows.collect());

@@ -21,7 +21,7 @@ pub fn run(args: &HistoryArgs) -> Result<u8, Failure> {
     let filter = RunFilter { service: args.url.as_deref().map(service_name), branch: args.branch.clone() };
     let lanes = group_comparable_runs(&store.matching_runs(&filter)?, order);
     let unreadable = store.unreadable_files()?;
-    let view = HistoryView { lanes: &lanes, order, last: args.last as usize, unreadable: &unreadable };
+    let view = HistoryView { lanes: &lanes, order, rows_max: args.last as usize, unreadable: &unreadable };
     if args.json {
         print_json(&history_document(&view));
     } else {

@@ -6,7 +6,7 @@ use crate::args::ModelArgs;
 use crate::results::{print_json, print_screen};
 use plimsoll_logs::modelling::{ModelOptions, TrafficModel};
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_report::model::{ModelReport, model_document, model_report};
+use plimsoll_report::model::{ModelView, model_document, model_report};
 use plimsoll_study::fields::path_text;
 use plimsoll_study::log_replay::{LogRequestSelection, compile_fold_patterns, fold_path, read_requests};
 use plimsoll_study::model_check::model_distances;
@@ -47,7 +47,8 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
         format!("A model of {}.", names.join(", ")),
         format!("To send this traffic at the rate of the logs: {command}"),
     ];
-    let model_names = ModelOptions { base: &base, folder: &folder_name, about: &about, keep_keys: args.keep_keys };
+    let model_names =
+        ModelOptions { base: &base, folder: &folder_name, comment_lines: &about, keep_keys: args.keep_keys };
     let Some(model) = TrafficModel::fit(gathered, args.seed, &model_names) else {
         return Err(Failure::cannot_start(format!(
             "no request of {logs} remains for the model: give --allow-unsafe for methods other than GET and HEAD, or \
@@ -74,7 +75,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
         false => None,
         true => Some(model_distances(path, &model, args.seed, if folding.is_empty() { None } else { Some(&fold) })?),
     };
-    let shown = ModelReport {
+    let shown = ModelView {
         file: &file,
         logs: &names,
         lines_read: counts.read,

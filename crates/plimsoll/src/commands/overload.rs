@@ -67,24 +67,24 @@ pub fn spec_from_args(args: &OverloadArgs) -> Result<(OverloadSpec<Plan>, Terms<
 }
 
 /// Executes the study and prints its results. Returns the exit code.
-pub fn carry_out(asked: OverloadSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let OverloadSpec { search, line_rps, budget_ns, retries, second_target: against } = asked;
+pub fn carry_out(spec: OverloadSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+    let OverloadSpec { search, line_rps, budget_ns, retries, second_target: against } = spec;
     let mut prepared = PreparedSearch::prepare(search, terms, ProbeEffort::Little)?;
     let again = |plan: &Plan| with_retries(&plan.traffic, retries).filter(|_| retries > 0);
     if let Some(traffic) = again(&prepared.plan) {
         let (plan, injector) = (Plan { traffic, ..prepared.plan.clone() }, prepared.injector.clone());
-        prepared.variants.insert(PlanChange::Retried, PlanVariant { plan, injector });
+        prepared.variants.insert(PlanChange::WithRetries, PlanVariant { plan, injector });
     }
     let mut other = None;
     if let Some(against) = against {
         let ResolvedTarget { mut plan, injector, .. } = ResolvedTarget::resolve_target(&against, terms)?;
         let (warnings, _) = run_timed_preflight(&mut plan, &injector, terms)?;
-        prepared.noted.warnings.extend(warnings.iter().map(|warning| format!("--against: {warning}")));
+        prepared.start_notes.warnings.extend(warnings.iter().map(|warning| format!("--against: {warning}")));
         other = Some(plan.record());
         let traffic = again(&plan).unwrap_or_else(|| plan.traffic.clone());
         // The second target gets the same limit of connections as the first target.
-        plan.carriage.connections_max = prepared.plan.carriage.connections_max;
-        prepared.variants.insert(PlanChange::Against, PlanVariant { plan: Plan { traffic, ..plan }, injector });
+        plan.connection_plan.connections_max = prepared.plan.connection_plan.connections_max;
+        prepared.variants.insert(PlanChange::SecondTarget, PlanVariant { plan: Plan { traffic, ..plan }, injector });
     }
     let search = prepared.search_spec();
     let asked = ExperimentSpec::Overload(OverloadSpec { search, line_rps, budget_ns, retries, second_target: other });

@@ -61,9 +61,9 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
     }
 }
 
-fn show_profile(options: &ProfileOptions, given: &ProfileInput) -> Result<u8, Failure> {
-    let (profile, view) = given.profile_and_view();
-    let column = given.selected_column();
+fn show_profile(options: &ProfileOptions, profile_input: &ProfileInput) -> Result<u8, Failure> {
+    let (profile, view) = profile_input.profile_and_view();
+    let column = profile_input.selected_column();
     let drawn =
         options.args.output.iter().any(|path| !matches!(output_file_format(path, false), Ok(FileFormat::Profile)));
     // The sums by function and the tree of the flame graph are slow to compute for a large profile,
@@ -80,10 +80,11 @@ fn show_profile(options: &ProfileOptions, given: &ProfileInput) -> Result<u8, Fa
     for path in &options.args.output {
         match (output_file_format(path, false)?, &tree) {
             (FileFormat::Flame(format), Some(tree)) => {
-                let drawn = render_profile_flame_graph((profile, column), (&sums, tree), &given.name, format, &report);
+                let drawn =
+                    render_profile_flame_graph((profile, column), (&sums, tree), &profile_input.name, format, &report);
                 write_and_note(path, drawn.as_bytes(), "")?;
             }
-            _ => write_and_note(path, &given.bytes, "")?,
+            _ => write_and_note(path, &profile_input.bytes, "")?,
         }
     }
     if options.args.json {

@@ -79,8 +79,8 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
 }
 
 /// Reads the inputs that a run file does not contain (URLs, headers, body, secrets) from `args`.
-fn read_inputs(args: &RerunArgs, asked: &ExperimentSpec) -> Result<RerunInputs, Failure> {
-    let texts = args.withheld_texts(matches!(asked, ExperimentSpec::Prove(_)))?;
+fn read_inputs(args: &RerunArgs, spec: &ExperimentSpec) -> Result<RerunInputs, Failure> {
+    let texts = args.withheld_texts(matches!(spec, ExperimentSpec::Prove(_)))?;
     let texts = texts.into_iter().map(|(kind, texts)| (kind, texts.into())).collect();
     let mut given = RerunInputs { texts, ..RerunInputs::default() };
     for url in args.target.iter().chain(&args.urls).chain(&args.against) {
@@ -94,8 +94,8 @@ fn read_inputs(args: &RerunArgs, asked: &ExperimentSpec) -> Result<RerunInputs, 
 
 /// Asks the user for consent if the run file demands potentially harmful actions. Without a
 /// terminal, returns an error unless --yes is given.
-fn ask_for_consent(terms: &Terms<RedactedText>, asked: &ExperimentSpec, args: &RerunArgs) -> Result<(), Failure> {
-    let harmful_actions = harmful_actions(asked, terms);
+fn ask_for_consent(terms: &Terms<RedactedText>, spec: &ExperimentSpec, args: &RerunArgs) -> Result<(), Failure> {
+    let harmful_actions = harmful_actions(spec, terms);
     if harmful_actions.is_empty() || args.yes {
         return Ok(());
     }

@@ -19,7 +19,7 @@ use plimsoll_report::load_profiles::profiles_note;
 use plimsoll_report::repeat_command;
 use plimsoll_script::run_figures::RunFigures;
 use plimsoll_study::base::ResolvedTarget;
-use plimsoll_study::capacity::{self, Limits};
+use plimsoll_study::capacity::{self, ConnectionLimits};
 use plimsoll_study::gate::Gate;
 use plimsoll_study::profile_capture::RequestedProfiles;
 use plimsoll_study::quantity::{parse_positive_count, parse_positive_time, with_flag_name};
@@ -83,7 +83,7 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
         )));
     }
     let arrivals = plan_from_args::arrival_spacing(&args.generator, &file)?;
-    if !is_open && plan.carriage.keep_alive {
+    if !is_open && plan.connection_plan.keep_alive {
         // Connections are opened before the load, because opening them is not measured. Without
         // keep-alive, the load opens connections as it runs.
         plan.load.connections_ready = curve.stages.first().map_or(0, |stage| stage.from as u32);
@@ -156,15 +156,15 @@ impl MeasuredRun {
 }
 
 /// Executes the load and prints its results. Returns the exit code.
-pub fn carry_out(asked: RunSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+pub fn carry_out(spec: RunSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let fail_if =
         terms.fail_if.as_deref().map(|text| with_flag_name("--fail-if", Conditions::parse(text))).transpose()?;
-    let scripted = ScriptRun::from_terms(&asked.plan, terms)?;
-    let typed = typed_url(&asked.plan);
-    let mut measured = measure_load(asked, terms, scripted.clone().map(into_author_factory))?;
+    let scripted = ScriptRun::from_terms(&spec.plan, terms)?;
+    let typed = typed_url(&spec.plan);
+    let mut measured = measure_load(spec, terms, scripted.clone().map(into_author_factory))?;
     let crossed = fail_if.map(|conditions| conditions.crossed_conditions(measured.run())).unwrap_or_default();
     let summary = Summary::from_run(measured.run());
-    let succeeded = summary.whole.ledger.succeeded > 0;
+    let succeeded = summary.routes_sum.ledger.succeeded > 0;
     let (gate, notes) = Gate::judge_conditions(&crossed, &summary);
     let results = Results::from_experiment(&measured.experiment, measured.path.as_deref())?.with_typed_url(typed);
     results.print(&terms.output, true);
@@ -178,7 +178,7 @@ pub fn carry_out(asked: RunSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fail
     if let Some(error) = &failed {
         live.print_note(&format!("the script failed: {error}"));
     }
-    Ok(match (plimsoll_sys::signal::interrupted(), failed.is_none() && succeeded) {
+    Ok(match (plimsoll_sys::signal::is_stop_requested(), failed.is_none() && succeeded) {
         (true, _) => exit::INTERRUPTED,
         (false, false) => exit::NEGATIVE_RESULT,
         (false, true) => gate.exit_code(terms),
@@ -188,11 +188,11 @@ pub fn carry_out(asked: RunSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fail
 /// Executes the load and takes the requested profiles. `authoring` creates the authors through
 /// which a script writes the requests; `None` without a script.
 pub fn measure_load(
-    asked: RunSpec<Plan>,
+    spec: RunSpec<Plan>,
     terms: &Terms<String>,
     authoring: Option<Arc<dyn AuthorFactory>>,
 ) -> Result<MeasuredRun, Failure> {
-    let RunSpec { plan, stop_if, .. } = asked;
+    let RunSpec { plan, stop_if, .. } = spec;
     let base = ResolvedTarget::resolve_target(&plan, terms)?;
     let mut plan = base.plan.clone();
     let mut injector = base.generator_settings_for_load(&plan.load);
@@ -204,10 +204,14 @@ pub fn measure_load(
     // adapts nothing.
     let setup = match &terms.fleet {
         Some(_) => Vec::new(),
-        None => {
-            capacity::fit_to_machine(&mut plan, &mut injector, base.fixed, base.local, &Limits::limits_of_machine())
-                .map_err(|reason| Failure::usage(format!("{flag}: {reason}")))?
-        }
+        None => capacity::fit_to_machine(
+            &mut plan,
+            &mut injector,
+            base.fixed,
+            base.local,
+            &ConnectionLimits::limits_of_machine(),
+        )
+        .map_err(|reason| Failure::usage(format!("{flag}: {reason}")))?,
     };
     let mut warnings = Vec::new();
     warnings.extend(run_preflight(&mut plan, &injector, terms)?);

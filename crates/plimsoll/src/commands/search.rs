@@ -11,7 +11,7 @@ use crate::plan_from_args;
 use crate::results::page::write_page_beside;
 use crate::results::{Results, typed_url};
 use crate::study_screen::StudyScreen;
-use plimsoll_analysis::{Finding, Settings, Slo, Study};
+use plimsoll_analysis::{Finding, SearchSettings, Slo, Study};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::parse_number;
 use plimsoll_model::{
@@ -21,7 +21,7 @@ use plimsoll_probe::{ProbeEffort, ReadingSource};
 use plimsoll_report::load_profiles::profiles_note;
 use plimsoll_report::repeat_command;
 use plimsoll_study::base::ResolvedTarget;
-use plimsoll_study::capacity::{self, Limits};
+use plimsoll_study::capacity::{self, ConnectionLimits};
 use plimsoll_study::hints::flag_hints;
 use plimsoll_study::profile_capture::RequestedProfiles;
 use plimsoll_study::quantity::with_flag_name;
@@ -37,13 +37,13 @@ use std::collections::BTreeMap;
 /// A search whose target is resolved and checked. `plan` is the plan of `base`, adapted to the
 /// limits of this machine.
 pub struct PreparedSearch {
-    pub base: ResolvedTarget,
+    pub target: ResolvedTarget,
     pub plan: Plan,
     pub injector: Injector,
-    pub settings: Settings,
+    pub settings: SearchSettings,
     pub planning: Planning,
     pub profiles: Option<RequestedProfiles>,
-    pub noted: StartNotes,
+    pub start_notes: StartNotes,
     pub source: Option<Box<dyn ReadingSource>>,
     /// The plans that differ from `plan` by one change, such as retries of failed requests. A load
     /// whose tag (its purpose and its target) implies a change uses the plan of that change.
@@ -65,9 +65,9 @@ pub fn spec_from_args(args: &SearchArgs, budget_ns: u64) -> Result<(FindSpec<Pla
 pub fn search_with_changed_plan(
     args: &SearchArgs,
     budget_ns: u64,
-    become_other: &mut PlanEditor,
+    edit_plan: &mut PlanEditor,
 ) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
-    let (asked, _, terms) = spec_with_changed_plan(args, &[], budget_ns, become_other)?;
+    let (asked, _, terms) = spec_with_changed_plan(args, &[], budget_ns, edit_plan)?;
     Ok((asked, terms))
 }
 
@@ -86,7 +86,7 @@ fn spec_with_changed_plan(
     args: &SearchArgs,
     others: &[String],
     budget_ns: u64,
-    become_other: &mut PlanEditor,
+    edit_plan: &mut PlanEditor,
 ) -> Result<SearchInput, Failure> {
     let slo = with_flag_name("--slo", Slo::parse(&args.slo))?;
     let max_rate = match &args.max_rate {
@@ -105,7 +105,7 @@ fn spec_with_changed_plan(
         if is_asked { plan_from_args::arrival_spacing(&args.generator, &file)? } else { ArrivalSpacing::Poisson };
     let mut plans = plans.into_iter();
     let mut base = plans.next().ok_or_else(|| Failure::usage("the target is missing: give a URL"))?;
-    become_other(&mut base, &mut terms)?;
+    edit_plan(&mut base, &mut terms)?;
     with_flag_name("--slo", slo.check_routes(&base.traffic.record().routes))?;
     let slo = slo.to_string();
     traffic_file::refuse_unique_rows(&base)?;
@@ -120,11 +120,11 @@ impl PreparedSearch {
     /// Prepares a search on this machine: resolves the target, adapts the settings, and sends the
     /// preflight request.
     pub fn prepare(
-        asked: FindSpec<Plan>,
+        spec: FindSpec<Plan>,
         terms: &Terms<String>,
         effort: ProbeEffort,
     ) -> Result<PreparedSearch, Failure> {
-        let FindSpec { base: plan, slo, budget_ns, max_rate, arrivals, planning, .. } = asked;
+        let FindSpec { base: plan, slo, budget_ns, max_rate, arrivals, planning, .. } = spec;
         let slo = with_flag_name("--slo", Slo::parse(&slo))?;
         let base = ResolvedTarget::resolve_target(&plan, terms)?;
         let mut plan = base.plan.clone();
@@ -136,26 +136,30 @@ impl PreparedSearch {
         // machine adapts nothing.
         let fitted = match &terms.fleet {
             Some(_) => Vec::new(),
-            None => {
-                capacity::fit_to_machine(&mut plan, &mut injector, base.fixed, base.local, &Limits::limits_of_machine())
-                    .map_err(|reason| Failure::usage(format!("--max-connections: {reason}")))?
-            }
+            None => capacity::fit_to_machine(
+                &mut plan,
+                &mut injector,
+                base.fixed,
+                base.local,
+                &ConnectionLimits::limits_of_machine(),
+            )
+            .map_err(|reason| Failure::usage(format!("--max-connections: {reason}")))?,
         };
         plan.load.shape = base.plan.load.shape.clone();
         let (warnings, first_answer_ns) = run_timed_preflight(&mut plan, &injector, terms)?;
         let noted = StartNotes { warnings, adjustments: fitted };
         let profiles = RequestedProfiles::from_terms(&plan, terms)?;
-        let settings = Settings { base: plan.record(), slo, budget_ns, max_rate, arrivals, first_answer_ns };
+        let settings = SearchSettings { base: plan.record(), slo, budget_ns, max_rate, arrivals, first_answer_ns };
         let source = plimsoll_fleet::reading_source(&base, terms, effort)?;
         let (variants, pausable_processes) = (BTreeMap::new(), Vec::new());
         Ok(PreparedSearch {
-            base,
+            target: base,
             plan,
             injector,
             settings,
             planning,
             profiles,
-            noted,
+            start_notes: noted,
             source,
             variants,
             pausable_processes,
@@ -167,23 +171,33 @@ impl PreparedSearch {
     /// whatever `code` returns.
     pub fn carry_out(
         self,
-        asked: ExperimentSpec,
+        spec: ExperimentSpec,
         terms: &Terms<String>,
         live: ProgressDisplay,
         code: impl FnOnce(&Finding, &mut ProgressDisplay) -> u8,
     ) -> Result<u8, Failure> {
-        let PreparedSearch { base, plan, injector, profiles, noted, source, variants, pausable_processes, .. } = self;
+        let PreparedSearch {
+            target: base,
+            plan,
+            injector,
+            profiles,
+            start_notes: noted,
+            source,
+            variants,
+            pausable_processes,
+            ..
+        } = self;
         let typed = typed_url(&plan);
-        let path = result_store::run_file_path(&terms.output, asked.study_word());
-        let setting = match &asked {
+        let path = result_store::run_file_path(&terms.output, spec.study_word());
+        let setting = match &spec {
             ExperimentSpec::Explain(explain) => VariedServerSetting::from_terms(terms, &explain.setting_values, &path),
             _ => None,
         };
-        let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
+        let mut study = Study::new(&spec).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
         let targets: Vec<&Plan> = std::iter::once(&plan).chain(variants.values().map(|it| &it.plan)).collect();
         let fleet = plimsoll_fleet::connect_fleet(&targets, terms)?;
         let recording = Recording::begin(
-            asked,
+            spec,
             terms,
             noted,
             base.local,
@@ -204,7 +218,7 @@ impl PreparedSearch {
         event_stream::attach_if_requested(&mut study_loop, &terms.output);
         study_loop.profiler = profiles.map(|wanted| wanted.into_profiler(&path));
         study_loop.run_study(&mut study, &mut |_, _| ())?;
-        if !plimsoll_sys::signal::interrupted() {
+        if !plimsoll_sys::signal::is_stop_requested() {
             flag_hints(&base, terms).iter().for_each(|line| study_loop.display.live.print_line_unless_quiet(line));
         }
         let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(None);
@@ -216,12 +230,12 @@ impl PreparedSearch {
             live.print_note(&note);
         }
         let code = code(results.finding(), &mut live);
-        Ok(if plimsoll_sys::signal::interrupted() { exit::INTERRUPTED } else { code })
+        Ok(if plimsoll_sys::signal::is_stop_requested() { exit::INTERRUPTED } else { code })
     }
 
     /// Returns the specification of the search for the run file.
     pub fn search_spec(&self) -> FindSpec {
-        let Settings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns } = self.settings.clone();
+        let SearchSettings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns } = self.settings.clone();
         let profiles = self.profiles.as_ref().map(RequestedProfiles::profiles_spec);
         let (slo, planning) = (slo.to_string(), self.planning);
         FindSpec { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning }

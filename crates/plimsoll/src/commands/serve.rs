@@ -11,7 +11,7 @@ use plimsoll_study::output::{print, print_to_stderr};
 use plimsoll_study::result_store;
 use plimsoll_sys::files::{self, FilePurpose};
 use plimsoll_sys::system_text;
-use plimsoll_web::{Access, Renderers, WebSettings, WebTls, WebTlsError};
+use plimsoll_web::{AccessRules, Renderers, WebSettings, WebTls, WebTlsError};
 use std::io::Read;
 use std::net::TcpListener;
 use std::path::Path;
@@ -40,8 +40,8 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
     })?;
     let tls =
         args.tls_cert.as_ref().zip(args.tls_key.as_ref()).map(|(cert, key)| read_tls_files(cert, key)).transpose()?;
-    let access = Access::new(listens, args.name.as_deref(), token.clone());
-    let (scheme, access) = if tls.is_some() { ("https", access.over_tls()) } else { ("http", access) };
+    let access = AccessRules::new(listens, args.name.as_deref(), token.clone());
+    let (scheme, access) = if tls.is_some() { ("https", access.with_tls()) } else { ("http", access) };
     if !listens.ip().is_loopback() && tls.is_none() {
         print_to_stderr(
             "warning: without TLS, the access token of the web pages is readable on the network. Give --tls-cert and \

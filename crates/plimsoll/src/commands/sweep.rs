@@ -21,7 +21,7 @@ use plimsoll_report::chart::PICTURE_SUFFIX;
 use plimsoll_report::repeat_command;
 use plimsoll_report::{ROUTES_MAX, dat_line, format, route_tables, sweep_charts};
 use plimsoll_study::base::ResolvedTarget;
-use plimsoll_study::capacity::Limits;
+use plimsoll_study::capacity::ConnectionLimits;
 use plimsoll_study::fields::path_text;
 use plimsoll_study::gate::Gate;
 use plimsoll_study::output;
@@ -133,14 +133,14 @@ pub fn spec_from_args(args: &SweepArgs) -> Result<(SweepSpec<Plan>, Terms<String
     terms.probes = plan_from_args::probe_terms(&args.probes)?;
     terms.fail_if = fail_if.as_ref().map(ToString::to_string);
     terms.on_inconclusive = plan_from_args::verdict_when_inconclusive(&args.inconclusive);
-    terms.output = plan_from_args::output_terms(&args.out, None)?;
+    terms.output = args.out.to_terms(None)?;
     terms.output.files = Some((path_text("--dir", &args.dir)?, args.name.clone()));
     Ok((SweepSpec { base, levels: users, lengths, warmup_ns }, terms))
 }
 
 /// Executes the sweep, prints its results and writes tables and charts. Returns the exit code.
-pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let SweepSpec { base: plan, levels: users, lengths, warmup_ns } = asked;
+pub fn carry_out(spec: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+    let SweepSpec { base: plan, levels: users, lengths, warmup_ns } = spec;
     let fail_if =
         terms.fail_if.as_deref().map(|text| with_flag_name("--fail-if", Conditions::parse(text))).transpose()?;
     let (folder, name) =
@@ -173,7 +173,7 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     let (plan, injector) = (base.plan.clone(), base.injector.clone());
     let typed = typed_url(&plan);
     let moves = terms.preflight && fleet.is_none();
-    let fitting = LoadFitter { base, limits: Limits::limits_of_machine() };
+    let fitting = LoadFitter { base, limits: ConnectionLimits::limits_of_machine() };
     let scripted = ScriptRun::from_terms(&plan, terms)?;
     let mut runner = LocalMachineRunner::new(source, plan, injector, Some(fitting));
     runner = runner
@@ -226,7 +226,7 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     let (gate, notes) = fail_if.map(|conditions| Gate::judge_at_peak(&conditions, found)).unwrap_or_default();
     notes.iter().for_each(|note| live.print_note(note));
     let anything = found.measured_levels().iter().any(|level| level.success_rate > 0.0);
-    Ok(match (plimsoll_sys::signal::interrupted(), anything) {
+    Ok(match (plimsoll_sys::signal::is_stop_requested(), anything) {
         (true, _) => exit::INTERRUPTED,
         (false, false) => exit::NEGATIVE_RESULT,
         (false, true) => gate.exit_code(terms),

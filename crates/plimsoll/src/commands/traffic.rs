@@ -45,7 +45,7 @@ pub fn run(args: &TrafficArgs) -> Result<u8, Failure> {
     let shown: Vec<LogSummary> = logs
         .log_sources()
         .into_iter()
-        .map(|log| LogSummary { name: log.name, format: log.format, stamp: log.stamp })
+        .map(|log| LogSummary { name: log.name, format: log.format, timestamp_meaning: log.stamp })
         .collect();
     let context = TrafficContext {
         logs: &shown,
@@ -75,11 +75,11 @@ fn has_html_suffix(path: &Path) -> bool {
 
 fn refuse_unusable_logs(counts: &LogLineCounts, figures: &LogFigures) -> Result<(), Failure> {
     refuse_unparsed_logs(counts)?;
-    if figures.late * 2 > figures.requests {
+    if figures.late_requests * 2 > figures.requests {
         return Err(Failure::cannot_start(format!(
             "the log is not in order: {late_lines} of {lines} lines are more than {minutes} min older than an \
              earlier line. Sort the log first (if the newest line is first: tac LOG | plimsoll traffic -)",
-            late_lines = format::count(figures.late),
+            late_lines = format::count(figures.late_requests),
             lines = format::count(figures.requests),
             minutes = plimsoll_logs::survey::DISORDER_WINDOW_S / 60
         )));
@@ -96,24 +96,28 @@ pub fn log_reading_terms(args: &LogArgs) -> LogReadingTerms {
 /// Shows on a terminal how much of the logs has been read.
 pub struct LogReadingDisplay {
     live: ProgressDisplay,
-    began: Instant,
-    said: Instant,
+    started_at: Instant,
+    last_shown_at: Instant,
 }
 
 impl LogReadingDisplay {
     /// Creates a display for a reading that begins now.
     pub fn new() -> LogReadingDisplay {
-        LogReadingDisplay { live: ProgressDisplay::new(false), began: Instant::now(), said: Instant::now() }
+        LogReadingDisplay {
+            live: ProgressDisplay::new(false),
+            started_at: Instant::now(),
+            last_shown_at: Instant::now(),
+        }
     }
 }
 
 impl ReadingProgress for LogReadingDisplay {
     fn show_bytes_read(&mut self, read: u64, length: Option<u64>) {
-        if self.said.elapsed() < READ_PROGRESS_INTERVAL {
+        if self.last_shown_at.elapsed() < READ_PROGRESS_INTERVAL {
             return;
         }
-        self.said = Instant::now();
-        let rate = read as f64 / self.began.elapsed().as_secs_f64();
+        self.last_shown_at = Instant::now();
+        let rate = read as f64 / self.started_at.elapsed().as_secs_f64();
         let of = length.map_or(String::new(), |length| format!(" of {}", format::bytes(length as f64)));
         self.live.show_line(&format!("read {}{of}, {}/s", format::bytes(read as f64), format::bytes(rate)));
     }

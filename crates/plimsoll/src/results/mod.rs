@@ -9,7 +9,7 @@ pub mod page;
 
 use plimsoll_analysis::finding::SearchFinding;
 use plimsoll_analysis::finding::explain::explain_search;
-use plimsoll_analysis::taken_profiles::ProfileFindings;
+use plimsoll_analysis::profile_findings::ProfileFindings;
 use plimsoll_analysis::{Assessment, Finding, compute_finding};
 use plimsoll_history::{decode_experiment, read_experiment};
 use plimsoll_model::failure::Failure;
@@ -17,7 +17,7 @@ use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{Experiment, Plan};
 use plimsoll_report::{
     LINES_MAX, PageContext, RecordedSearch, Report, ResultView, event_lines, json, profiles_section,
-    render_report_in_lines_max, text,
+    render_shortened_report, text,
 };
 pub use plimsoll_study::output::print;
 use plimsoll_study::output::{print_to_stderr, print_unescaped};
@@ -202,13 +202,7 @@ pub fn print_report(report: &Report) {
 /// flag that shows the omitted part.
 pub fn print_screen(report: &Report, lines_after: usize, more: &str) {
     let colour = std::io::stdout().is_terminal();
-    print_unescaped(&render_report_in_lines_max(
-        report,
-        colour,
-        stdout_terminal_width(),
-        LINES_MAX - lines_after,
-        more,
-    ));
+    print_unescaped(&render_shortened_report(report, colour, stdout_terminal_width(), LINES_MAX - lines_after, more));
 }
 
 /// Prints a JSON document.

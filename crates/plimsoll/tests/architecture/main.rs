@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-mod circles;
+mod cycles;
 mod rust;
 
 use rust::{SourceFile, split_into_tokens};
@@ -226,7 +226,7 @@ fn files_have_no_circular_uses() {
     let mut found = Vec::new();
     for (name, _) in ALLOWED_DEPENDENCIES {
         let files = crate_sources(name);
-        let uses = circles::find_file_uses(files);
+        let uses = cycles::find_file_uses(files);
         let uses_count: usize = uses.iter().map(BTreeMap::len).sum();
         assert!(files.len() == 1 || uses_count > files.len() / 2, "the uses of {name} were found");
         let source = crates_folder().join(name).join("src");
@@ -234,7 +234,7 @@ fn files_have_no_circular_uses() {
             let path = files[number].path.strip_prefix(&source).expect("a file of the crate");
             path.to_string_lossy().into_owned()
         };
-        for circle in circles::find_use_circles(&uses) {
+        for circle in cycles::find_use_cycles(&uses) {
             let edges = circle.iter().flat_map(|from| {
                 let inside = uses[*from].iter().filter(|(to, _)| circle.contains(to));
                 inside.map(|(to, words)| {

@@ -101,11 +101,11 @@ fn abstract_sockets_are_loaded_and_observed() {
 }
 
 /// The source addresses of all connections, and the number of connections that ended by a reset.
-type Seen = Arc<Mutex<(BTreeSet<IpAddr>, u64)>>;
+type RecordedConnections = Arc<Mutex<(BTreeSet<IpAddr>, u64)>>;
 
 /// Starts a server that records its connections. Returns the server's address, and the record of
 /// the connections.
-fn start_recording_server() -> (String, Seen) {
+fn start_recording_server() -> (String, RecordedConnections) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     let seen = Arc::new(Mutex::new((BTreeSet::new(), 0)));

@@ -23,9 +23,9 @@ pub struct Browser {
     session: String,
     last_id: u64,
     /// Exceptions of scripts, and errors on the console.
-    pub complaints: Vec<String>,
+    pub page_errors: Vec<String>,
     /// URLs of requests to other origins than the tested pages.
-    pub foreign: Vec<String>,
+    pub foreign_urls: Vec<String>,
     origin: String,
 }
 
@@ -80,8 +80,8 @@ impl Browser {
             messages,
             session: String::new(),
             last_id: 0,
-            complaints: Vec::new(),
-            foreign: Vec::new(),
+            page_errors: Vec::new(),
+            foreign_urls: Vec::new(),
             origin: origin.to_owned(),
         };
         let page = browser.call("Target.createTarget", json!({ "url": "about:blank" }))["targetId"].clone();
@@ -128,14 +128,14 @@ impl Browser {
         };
         let parameters = &message["params"];
         match message["method"].as_str() {
-            Some("Runtime.exceptionThrown") => self.complaints.push(parameters["exceptionDetails"].to_string()),
+            Some("Runtime.exceptionThrown") => self.page_errors.push(parameters["exceptionDetails"].to_string()),
             Some("Log.entryAdded") if parameters["entry"]["level"] == "error" => {
-                self.complaints.push(parameters["entry"].to_string());
+                self.page_errors.push(parameters["entry"].to_string());
             }
             Some("Network.requestWillBeSent") => {
                 let url = parameters["request"]["url"].as_str().unwrap_or_default();
                 if !url.starts_with(&self.origin) && !url.starts_with("data:") && !url.starts_with("about:") {
-                    self.foreign.push(url.to_owned());
+                    self.foreign_urls.push(url.to_owned());
                 }
             }
             _ => {}

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Starts a process that sends part of a load, as plimsoll does. The process sends part number
 /// `of[0]` (counted from 0) of `of[1]` parts. Returns the process, and an empty buffer for its
 /// output after the greeting.
-fn start_load_part(plan: &Plan, of: [u64; 2]) -> (Child, Vec<u8>) {
+fn start_load_part(plan: &Plan, index_and_count: [u64; 2]) -> (Child, Vec<u8>) {
     let mut child =
         command(&["carry-out-part"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the binary starts");
     let injector = serde_json::to_vec(&Injector::default()).expect("serialises");
@@ -23,7 +23,7 @@ fn start_load_part(plan: &Plan, of: [u64; 2]) -> (Child, Vec<u8>) {
     for part in [plan.to_bytes(), injector] {
         to.write_all(&(part.len() as u64).to_le_bytes()).and_then(|()| to.write_all(&part)).expect("is read");
     }
-    of.into_iter().for_each(|number| to.write_all(&number.to_le_bytes()).expect("is read"));
+    index_and_count.into_iter().for_each(|number| to.write_all(&number.to_le_bytes()).expect("is read"));
     let mut greeting = [0; 8];
     child.stdout.as_mut().expect("piped").read_exact(&mut greeting).expect("a greeting");
     assert_eq!(greeting, MAGIC);

@@ -77,15 +77,15 @@ fn collect_numbers<'a>(value: &'a mut Value, out: &mut Vec<&'a mut Value>) {
 }
 
 /// Replaces one number of a JSON text by an extreme number.
-fn strain_json(json: &mut Vec<u8>, draw: &mut SplitMixRng) {
+fn put_extreme_number_into_json(json: &mut Vec<u8>, rng: &mut SplitMixRng) {
     let mut value: Value = serde_json::from_slice(json).expect("JSON");
     let mut places = Vec::new();
     collect_numbers(&mut value, &mut places);
     if places.is_empty() {
         return;
     }
-    let at = draw.random_below(places.len());
-    *places[at] = match draw.random_below(14) {
+    let at = rng.random_below(places.len());
+    *places[at] = match rng.random_below(14) {
         10 => (-1).into(),
         11 => 1e308.into(),
         12 => 1e-300.into(),
@@ -101,14 +101,14 @@ pub fn varint_positions(bytes: &[u8]) -> Vec<usize> {
     std::iter::once(0).chain(ends).collect()
 }
 
-fn strain_packed(bytes: &mut Vec<u8>, draw: &mut SplitMixRng) {
+fn put_extreme_number_into_packed(bytes: &mut Vec<u8>, rng: &mut SplitMixRng) {
     let places = varint_positions(bytes);
     // Half of the changes go to the first numbers of a frame, which are counters; most later
     // numbers belong to histograms.
-    let reach = if draw.random_below(2) == 0 { places.len().min(14) } else { places.len() };
-    let at = draw.random_below(reach.saturating_sub(1));
+    let reach = if rng.random_below(2) == 0 { places.len().min(14) } else { places.len() };
+    let at = rng.random_below(reach.saturating_sub(1));
     let Some(end) = places.get(at + 1).copied() else { return };
-    bytes.splice(places[at]..end, varint_bytes(EXTREMES[draw.random_below(EXTREMES.len())]));
+    bytes.splice(places[at]..end, varint_bytes(EXTREMES[rng.random_below(EXTREMES.len())]));
 }
 
 /// Splits a message into its tagged fields. Returns for each field the tag, and the start and end
@@ -149,24 +149,24 @@ fn varint_bytes(mut number: u64) -> Vec<u8> {
 /// Replaces a number in one field by an extreme number. In a tick (the figures of one interval),
 /// the number is a figure of the load (tag 2) or of a route (tag 3). The lengths of the fields stay
 /// correct.
-fn strain_fields(bytes: &mut Vec<u8>, draw: &mut SplitMixRng, depth: usize) {
+fn put_extreme_number_into_field(bytes: &mut Vec<u8>, rng: &mut SplitMixRng, depth: usize) {
     let all = tagged_field_ranges(bytes);
     if all.is_empty() {
         return;
     }
-    let chosen = draw.random_below(all.len());
+    let chosen = rng.random_below(all.len());
     let mut out = Vec::new();
     for (at, (tag, from, to)) in all.into_iter().enumerate() {
         let mut value = bytes[from..to].to_vec();
         match (at == chosen, depth, tag) {
             (false, ..) => {}
-            (true, 2, 2) => strain_fields(&mut value, draw, 1),
+            (true, 2, 2) => put_extreme_number_into_field(&mut value, rng, 1),
             (true, 2, 3) => {
                 let mut figures = value.split_off(varint_positions(&value)[1]);
-                strain_fields(&mut figures, draw, 1);
+                put_extreme_number_into_field(&mut figures, rng, 1);
                 value.extend(figures);
             }
-            _ => strain_packed(&mut value, draw),
+            _ => put_extreme_number_into_packed(&mut value, rng),
         }
         out.extend(varint_bytes(tag));
         out.extend(varint_bytes(value.len() as u64));
@@ -175,19 +175,19 @@ fn strain_fields(bytes: &mut Vec<u8>, draw: &mut SplitMixRng, depth: usize) {
     *bytes = out;
 }
 
-fn put_extreme_number_into_frame(frames: &mut [(u8, Vec<u8>)], draw: &mut SplitMixRng) {
-    let at = draw.random_below(frames.len());
+fn put_extreme_number_into_frame(frames: &mut [(u8, Vec<u8>)], rng: &mut SplitMixRng) {
+    let at = rng.random_below(frames.len());
     let (kind, payload) = &mut frames[at];
     match kind {
-        3 => strain_fields(payload, draw, 2),
+        3 => put_extreme_number_into_field(payload, rng, 2),
         6 => {
             let head = varint_positions(payload)[1];
             let length = payload[..head].iter().rev().fold(0usize, |sum, byte| sum << 7 | usize::from(byte & 0x7f));
             let mut rest = payload.split_off(head + length);
-            strain_packed(&mut rest, draw);
+            put_extreme_number_into_packed(&mut rest, rng);
             payload.extend(rest);
         }
-        _ => strain_json(payload, draw),
+        _ => put_extreme_number_into_json(payload, rng),
     }
 }
 

@@ -25,7 +25,7 @@ struct Flood {
     head: &'static str,
     unit: &'static str,
     /// The outcome that requests must have, as a path in the JSON document.
-    ends: &'static str,
+    outcome_path: &'static str,
 }
 
 const CHUNKED_RESPONSE_HEAD: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -37,31 +37,37 @@ const FLOODS: [Flood; 6] = [
         tls: false,
         head: CHUNKED_RESPONSE_HEAD,
         unit: "1\r\nx\r\n",
-        ends: "ledger.failed.timeout",
+        outcome_path: "ledger.failed.timeout",
     },
     Flood {
         name: "tiny chunks, TLS",
         tls: true,
         head: CHUNKED_RESPONSE_HEAD,
         unit: "1\r\nx\r\n",
-        ends: "ledger.failed.timeout",
+        outcome_path: "ledger.failed.timeout",
     },
     Flood {
         name: "a body",
         tls: false,
         head: ENDLESS_BODY_HEAD,
         unit: "0123456789abcdef",
-        ends: "ledger.failed.timeout",
+        outcome_path: "ledger.failed.timeout",
     },
-    Flood { name: "fields", tls: false, head: "HTTP/1.1 200 OK\r\n", unit: "a: b\r\n", ends: "ledger.failed.protocol" },
+    Flood {
+        name: "fields",
+        tls: false,
+        head: "HTTP/1.1 200 OK\r\n",
+        unit: "a: b\r\n",
+        outcome_path: "ledger.failed.protocol",
+    },
     Flood {
         name: "interim answers",
         tls: false,
         head: "",
         unit: "HTTP/1.1 103 Early Hints\r\n\r\n",
-        ends: "ledger.failed.protocol",
+        outcome_path: "ledger.failed.protocol",
     },
-    Flood { name: "answers", tls: false, head: "", unit: REPLY, ends: "ledger.succeeded" },
+    Flood { name: "answers", tls: false, head: "", unit: REPLY, outcome_path: "ledger.succeeded" },
 ];
 
 /// Starts a server that sends the data of `flood` endlessly. Each thread of the server ends with
@@ -118,7 +124,7 @@ fn a_flood_ends_with_its_load() {
         assert_ledger_closes(&document, flood.name);
         assert!(number_at_path(&document, "requests") > 0.0, "{}: {:#}", flood.name, document["ledger"]);
         let (ended, timeouts) =
-            (number_at_path(&document, flood.ends), number_at_path(&document, "ledger.failed.timeout"));
+            (number_at_path(&document, flood.outcome_path), number_at_path(&document, "ledger.failed.timeout"));
         assert!(
             ended > 0.0 && ended.max(timeouts) <= number_at_path(&document, "requests"),
             "{}: {document:#}",

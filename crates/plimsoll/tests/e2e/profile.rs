@@ -38,11 +38,11 @@ pub fn encode_http_response(status: &str, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn check(arguments: &[&str], said: &str) {
+fn check(arguments: &[&str], expected: &str) {
     let done = plimsoll(&[&["profile"], arguments].concat());
     let last = done.stderr.lines().last().unwrap_or_default();
     assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{arguments:?}: {}", done.stderr);
-    assert!(last.starts_with("plimsoll: ") && last.contains(said), "{arguments:?}: {}", done.stderr);
+    assert!(last.starts_with("plimsoll: ") && last.contains(expected), "{arguments:?}: {}", done.stderr);
     assert!(done.stderr.lines().count() <= 2, "{arguments:?} is not one sentence: {}", done.stderr);
 }
 

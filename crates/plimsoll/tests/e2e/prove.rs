@@ -207,7 +207,7 @@ fn slow_responses_lengthen_blocks() {
 /// Returns a free port, for a server that cannot choose one itself. The test fails if another
 /// process takes the port first.
 pub fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port()
+    plimsoll_sys::tcp::unused_loopback_address().expect("a free port").port()
 }
 
 /// Returns a shell command that runs `plimsoll baseline` on `port`. The build has a child process,
@@ -436,11 +436,11 @@ fn a_build_that_exits_is_reported_and_other_blocks_are_kept() {
     assert!(shown["warnings"].to_string().contains("signal 9"), "{shown:#}");
 }
 
-fn assert_prove_refuses(arguments: &[&str], said: &str) {
+fn assert_prove_refuses(arguments: &[&str], expected: &str) {
     let done = plimsoll_without_turn(&[&["prove", "--quiet"], arguments].concat());
     assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{arguments:?}: {}", done.stderr);
     assert_eq!(done.stderr.lines().count(), 1, "{arguments:?} is not one sentence: {}", done.stderr);
-    assert!(done.stderr.starts_with("plimsoll: ") && done.stderr.contains(said), "{arguments:?}: {}", done.stderr);
+    assert!(done.stderr.starts_with("plimsoll: ") && done.stderr.contains(expected), "{arguments:?}: {}", done.stderr);
 }
 
 #[test]

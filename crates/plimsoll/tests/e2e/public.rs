@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A server that records the requests that it receives.
 struct RecordingServer {
     port: u16,
-    heard: Arc<Mutex<Vec<ReceivedRequest>>>,
+    received: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl RecordingServer {
@@ -29,11 +29,11 @@ impl RecordingServer {
                 std::thread::spawn(move || record_and_answer_requests(stream, body, &all));
             }
         });
-        RecordingServer { port, heard }
+        RecordingServer { port, received: heard }
     }
 
     fn take_received_requests(&self) -> Vec<ReceivedRequest> {
-        std::mem::take(&mut *self.heard.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.received.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -85,21 +85,21 @@ fn import_and_send(kind: &str, file: &str, body: &'static str) -> (Vec<ReceivedR
     (echo.take_received_requests(), done.stderr)
 }
 
-fn request_lines(heard: &[ReceivedRequest]) -> Vec<String> {
+fn request_lines(requests: &[ReceivedRequest]) -> Vec<String> {
     let line = |heard: &ReceivedRequest| heard.head[0].trim_end_matches(" HTTP/1.1").to_owned();
-    let mut all: Vec<String> = heard.iter().map(line).collect();
+    let mut all: Vec<String> = requests.iter().map(line).collect();
     if all.iter().all(|line| line.starts_with("GET /")) && all.len() > 20 {
         all.truncate(20);
     }
     all
 }
 
-fn body_text(heard: &ReceivedRequest) -> String {
-    String::from_utf8_lossy(&heard.body).into_owned()
+fn body_text(request: &ReceivedRequest) -> String {
+    String::from_utf8_lossy(&request.body).into_owned()
 }
 
-fn header_values(heard: &ReceivedRequest, name: &str) -> Vec<String> {
-    let fields = heard.head.iter().filter_map(|line| line.split_once(": "));
+fn header_values(request: &ReceivedRequest, name: &str) -> Vec<String> {
+    let fields = request.head.iter().filter_map(|line| line.split_once(": "));
     fields.filter(|field| field.0.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned()).collect()
 }
 

@@ -158,6 +158,6 @@ fn a_web_user_starts_watches_stops_compares_and_shares_runs() {
     browser.click("a[href^='/history']");
     browser.wait("the history", "location.pathname === '/history'");
     check_page_appearance(&mut browser, "history");
-    assert_eq!(browser.complaints, Vec::<String>::new());
-    assert_eq!(browser.foreign, Vec::<String>::new());
+    assert_eq!(browser.page_errors, Vec::<String>::new());
+    assert_eq!(browser.foreign_urls, Vec::<String>::new());
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// requests except requests for items.
 struct SeededItemServer {
     url: String,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl SeededItemServer {
@@ -31,11 +31,11 @@ impl SeededItemServer {
                 std::thread::spawn(move || serve(socket, &log));
             }
         });
-        SeededItemServer { url, asked }
+        SeededItemServer { url, requests: asked }
     }
 
     fn take_recorded_requests(&self) -> Vec<String> {
-        std::mem::take(&mut *self.asked.lock().expect("a log"))
+        std::mem::take(&mut *self.requests.lock().expect("a log"))
     }
 }
 
@@ -189,7 +189,7 @@ fn cleanup_runs_after_an_interrupt() {
         .spawn()
         .expect("starts");
     let until = Instant::now() + Duration::from_secs(10);
-    while store.asked.lock().expect("a log").len() < 3 && Instant::now() < until {
+    while store.requests.lock().expect("a log").len() < 3 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(10));
     }
     std::thread::sleep(Duration::from_millis(300));

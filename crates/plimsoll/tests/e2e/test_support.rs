@@ -55,7 +55,7 @@ pub fn command(arguments: &[&str]) -> Command {
 const MEASUREMENTS_MAX: usize = 2;
 
 /// The number of measurements that may still begin, and the signal that a measurement has ended.
-static MEASUREMENTS: (Mutex<usize>, Condvar) = (Mutex::new(MEASUREMENTS_MAX), Condvar::new());
+static MEASUREMENT_TURNS_LEFT: (Mutex<usize>, Condvar) = (Mutex::new(MEASUREMENTS_MAX), Condvar::new());
 
 /// Permission to run one heavy measurement. Dropping this value allows the next measurement to
 /// begin.
@@ -63,7 +63,7 @@ struct MeasurementTurn;
 
 impl MeasurementTurn {
     fn wait() -> MeasurementTurn {
-        let (free, ended) = &MEASUREMENTS;
+        let (free, ended) = &MEASUREMENT_TURNS_LEFT;
         let free = free.lock().unwrap_or_else(PoisonError::into_inner);
         *ended.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner) -= 1;
         MeasurementTurn
@@ -72,7 +72,7 @@ impl MeasurementTurn {
 
 impl Drop for MeasurementTurn {
     fn drop(&mut self) {
-        let (free, ended) = &MEASUREMENTS;
+        let (free, ended) = &MEASUREMENT_TURNS_LEFT;
         *free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         ended.notify_one();
     }

@@ -10,12 +10,12 @@ fn run_as_written(arguments: &[&str]) -> CommandOutcome {
     wait_for_exit(command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts"))
 }
 
-fn check(arguments: &[&str], said: &str) {
+fn check(arguments: &[&str], expected: &str) {
     let done = run_as_written(arguments);
     assert_eq!(done.code, 2, "{arguments:?}: {}{}", done.stdout, done.stderr);
     assert_eq!(done.stdout, "", "{arguments:?}");
     assert_eq!(done.stderr.lines().count(), 1, "{arguments:?} is not one sentence: {}", done.stderr);
-    assert!(done.stderr.starts_with("plimsoll: ") && done.stderr.contains(said), "{arguments:?}: {}", done.stderr);
+    assert!(done.stderr.starts_with("plimsoll: ") && done.stderr.contains(expected), "{arguments:?}: {}", done.stderr);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// The commands that measure. Each measuring command records its specification.
-const MEASURING: [&str; 8] = ["run", "find", "explain", "overload", "sweep", "prove", "demo", "replay"];
+const MEASURING_COMMANDS: [&str; 8] = ["run", "find", "explain", "overload", "sweep", "prove", "demo", "replay"];
 
 /// Checks that every flag of every command has a class, which says how much of the flag's value
 /// messages may show.
@@ -47,11 +47,11 @@ fn every_flag_has_a_secrecy_class() {
 fn redacted_inputs_can_be_supplied_again() {
     let cli = Cli::command();
     let rerun = cli.find_subcommand("rerun").expect("a command");
-    for name in MEASURING {
+    for name in MEASURING_COMMANDS {
         let command = cli.find_subcommand(name).expect("a command");
         for arg in command.get_arguments() {
             let class = argument_class(name, arg);
-            let asked = matches!(class, Some(ValueClass::Plain | ValueClass::Switch | ValueClass::Place));
+            let asked = matches!(class, Some(ValueClass::Plain | ValueClass::Switch | ValueClass::OutputPath));
             let flag = arg.get_long().unwrap_or("url");
             // The request of a curl command line is recorded as URL, header fields and body. Logs
             // have one flag in `rerun`, whether they are replayed or sampled.
@@ -85,7 +85,7 @@ fn values_with_secret(class: ValueClass) -> Vec<String> {
         ValueClass::Header => &["Authorization: Bearer C", "X-Any:C", "C", "C: x", "Cookie:a=C", "Authorization=C: x"],
         ValueClass::Body => &["C", "{\"k\":\"C\"}", "@/tmp/C/file"],
         ValueClass::Command => &["C", "./x C", "KEY=C ./x", "'C' x", "./x -pC", "sh -c 'exec ./x C'", "K='a C' ./x"],
-        ValueClass::Path | ValueClass::Place | ValueClass::Program => &["/tmp/C/x", "C"],
+        ValueClass::InputPath | ValueClass::OutputPath | ValueClass::Program => &["/tmp/C/x", "C"],
         ValueClass::Argument => &["C", "token=C", "--key=C"],
         ValueClass::Secret => &["C", "curl http://127.0.0.1:1/ -H 'X-Any: C' -u ann:C -d C -b sid=C"],
         ValueClass::Plain | ValueClass::Switch => &[],
@@ -289,13 +289,15 @@ fn companion_arguments(command: &str, id: &str) -> Vec<String> {
         ("prove", "words") => {
             return [&[format!("--lua={}", script_file().display())][..], &companion_arguments("prove", "")].concat();
         }
-        (_, "words") if MEASURING.contains(&command) => {
+        (_, "words") if MEASURING_COMMANDS.contains(&command) => {
             return vec![format!("--lua={}", script_file().display()), URL.to_owned()];
         }
         ("prove", "target") => {
             return [&["--a=./a".to_owned(), "--b=./b".to_owned()][..], &companion_arguments("run", id)].concat();
         }
-        (_, "target") if MEASURING.contains(&command) => return vec![format!("--file={}", traffic_file().display())],
+        (_, "target") if MEASURING_COMMANDS.contains(&command) => {
+            return vec![format!("--file={}", traffic_file().display())];
+        }
         ("explain", "other_body") => &["--body=four", URL],
         ("fleet", "fleet_copy") => &["status", "ssh://load1"],
         ("fleet", "agents" | "wait") => &["status", "nats://bus"],
@@ -391,8 +393,8 @@ fn parse_command_line(
     parse_with_secrets(line).map_err(|error| usage_error::error_sentence(&Cli::command(), &error))
 }
 
-fn parse_command(command: &str, words: &[String], besides: &[String]) -> Option<Result<ExperimentInput, Failure>> {
-    let (cli, _) = parse_command_line(command, words, besides).ok()?;
+fn parse_command(command: &str, words: &[String], extra_words: &[String]) -> Option<Result<ExperimentInput, Failure>> {
+    let (cli, _) = parse_command_line(command, words, extra_words).ok()?;
     experiment::spec_from_command(&cli.command).transpose()
 }
 
@@ -438,7 +440,7 @@ fn no_spelling_of_a_secret_is_recorded() {
                     tried += 1;
                     match parse_command_line(name, &words, &companion_arguments(name, id)) {
                         Ok((cli, hidden)) => {
-                            let may = matches!(class, ValueClass::Place | ValueClass::Program);
+                            let may = matches!(class, ValueClass::OutputPath | ValueClass::Program);
                             let silent = |message: &str| {
                                 let message = hidden.replace_secrets(message);
                                 assert!(may || !message.contains(CANARY), "{name} {words:?}: {message}");
@@ -531,7 +533,7 @@ fn withheld_values((asked, terms): &ExperimentInput) -> RerunInputs {
     });
     let Ok(_) = listed;
     if is_missing(TextKind::Unix) {
-        let path = asked.plans()[0].carriage.unix.clone().expect("a path");
+        let path = asked.plans()[0].connection_plan.unix.clone().expect("a path");
         given.texts.entry(TextKind::Unix).or_default().push_back(path);
     }
     given
@@ -543,7 +545,7 @@ fn withheld_values((asked, terms): &ExperimentInput) -> RerunInputs {
 #[test]
 fn a_recorded_command_parses_to_the_same_plan() {
     let mut whole = 0;
-    for command in commands_except_help().iter().filter(|command| MEASURING.contains(&command.get_name())) {
+    for command in commands_except_help().iter().filter(|command| MEASURING_COMMANDS.contains(&command.get_name())) {
         let name = command.get_name();
         for arg in command.get_arguments().filter(|arg| !["help", "version"].contains(&arg.get_id().as_str())) {
             let id = arg.get_id().as_str();

@@ -1,10 +1,12 @@
 //! The cause accept backlog: new connections arrive faster than the server accepts them.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, signal_max_or_zero, text_part};
+use super::card::{
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, max_at_high_load_or_zero, text_part,
+};
 use crate::explain::features::Feature;
 use crate::explain::predictions::{ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_STAYS, Predictions, STAYS_OR_FALLS};
 use crate::explain::signals::Signal;
-use crate::explain::thresholds::{LATE_CONNECT_NS, SMALL_SHARE_MAX};
+use crate::explain::thresholds::{LATE_CONNECT_NS_MIN, SMALL_SHARE_MAX};
 use crate::format;
 
 pub(super) static CARD: CauseCard = CauseCard {
@@ -40,15 +42,15 @@ pub(super) static CARD: CauseCard = CauseCard {
         "plimsoll needs the kernel's counters of the server's listening socket, which probes on the server's machine \
          read",
     )],
-    tell: |case| {
+    describe: |case| {
         // The kernel completes connections before the server accepts them, so connecting may be
         // fast.
         let is_queued = case.signal_reaches(Signal::Unaccepted, 1.0) == Some(true);
-        let how = match signal_max_or_zero(case, Signal::Connect) {
-            ns if ns < SMALL_SHARE_MAX * LATE_CONNECT_NS && is_queued => {
+        let how = match max_at_high_load_or_zero(case, Signal::Connect) {
+            ns if ns < SMALL_SHARE_MAX * LATE_CONNECT_NS_MIN && is_queued => {
                 format!(
                     "{waiting:.0} connections wait in the server's accept queue{idle_cores}",
-                    waiting = signal_max_or_zero(case, Signal::Unaccepted),
+                    waiting = max_at_high_load_or_zero(case, Signal::Unaccepted),
                     idle_cores = idle_cores_text(case)
                 )
             }

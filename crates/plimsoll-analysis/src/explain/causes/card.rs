@@ -54,7 +54,7 @@ pub struct CauseCard {
     /// Advice for the user: the observations that would show this cause.
     pub missing_evidence: &'static [SentencePart],
     /// Describes the cause with the observed facts about one server.
-    pub tell: fn(&ServerFacts) -> CauseText,
+    pub describe: fn(&ServerFacts) -> CauseText,
 }
 
 /// The texts about a cause that limits one server.
@@ -65,14 +65,14 @@ pub struct CauseText {
     /// Whether `subject` is plural, so that the verb is plural.
     pub(super) is_plural: bool,
     /// The visible effect of the limit, as a clause; `None` if `whole` replaces it.
-    pub how: Option<String>,
+    pub visible_effect: Option<String>,
     /// A complete sentence without a full stop that replaces `subject` and `how`.
-    pub(super) whole: Option<Sentence>,
+    pub(super) full_sentence: Option<Sentence>,
 }
 
 impl CauseText {
     pub(super) fn for_resource(subject: impl Into<String>, how: impl Into<String>) -> CauseText {
-        CauseText { subject: subject.into(), is_plural: false, how: Some(how.into()), whole: None }
+        CauseText { subject: subject.into(), is_plural: false, visible_effect: Some(how.into()), full_sentence: None }
     }
 
     pub(super) fn with_plural_subject(self, is_plural: bool) -> CauseText {
@@ -80,15 +80,20 @@ impl CauseText {
     }
 
     pub(super) fn from_sentence(name: &str, whole: impl Into<Sentence>) -> CauseText {
-        CauseText { subject: name.to_owned(), is_plural: false, how: None, whole: Some(whole.into()) }
+        CauseText {
+            subject: name.to_owned(),
+            is_plural: false,
+            visible_effect: None,
+            full_sentence: Some(whole.into()),
+        }
     }
 
     /// Returns the description of the cause as one sentence, without a full stop.
     pub fn sentence_for_server(self, case: &ServerFacts) -> Sentence {
-        if let Some(whole) = self.whole {
+        if let Some(whole) = self.full_sentence {
             return whole;
         }
-        let (resource, effect) = (self.subject, self.how.unwrap_or_default());
+        let (resource, effect) = (self.subject, self.visible_effect.unwrap_or_default());
         let limits = if self.is_plural { "limit" } else { "limits" };
         let text = match (case.lower_rps > 0.0, case.sustained_rps) {
             (true, _) => {
@@ -96,7 +101,7 @@ impl CauseText {
             }
             (false, most) => format!(
                 "{resource} {limits} the server to {offered_rate}: {effect}",
-                offered_rate = case.offered_text(most)
+                offered_rate = case.rate_text(most)
             ),
         };
         text.into()
@@ -130,8 +135,8 @@ pub(super) fn server_name(case: &ServerFacts) -> String {
 
 /// Formats the process at a dependency's address, such as `mariadbd at 127.0.0.1:3306`. Without a
 /// process name, the text is the address alone.
-pub(super) fn peer_text(case: &ServerFacts, address: &str) -> String {
-    case.name_of_peer(address).map_or_else(|| address.to_owned(), |name| format!("{name} at {address}"))
+pub(super) fn dependency_text(case: &ServerFacts, address: &str) -> String {
+    case.dependency_process_name(address).map_or_else(|| address.to_owned(), |name| format!("{name} at {address}"))
 }
 
 /// Formats a count with its noun: `1 worker`, `4 workers`.
@@ -140,18 +145,18 @@ pub(super) fn count_with_noun(value: f64, one: &str, many: &str) -> String {
 }
 
 /// Returns the maximum of a signal at the load line and above; 0 if the signal was not observed.
-pub(super) fn signal_max_or_zero(case: &ServerFacts, signal: Signal) -> f64 {
-    case.signal_max(signal).unwrap_or(0.0)
+pub(super) fn max_at_high_load_or_zero(case: &ServerFacts, signal: Signal) -> f64 {
+    case.max_at_high_load(signal).unwrap_or(0.0)
 }
 
 /// Formats the maximum of a share at the load line and above as a percentage.
-pub(super) fn signal_max_percent(case: &ServerFacts, signal: Signal) -> String {
-    format::short_percent(signal_max_or_zero(case, signal).min(1.0))
+pub(super) fn percent_at_high_load(case: &ServerFacts, signal: Signal) -> String {
+    format::short_percent(max_at_high_load_or_zero(case, signal).min(1.0))
 }
 
 /// Formats the minimum number of idle cores as the end of a sentence; empty if it was not observed.
 pub(super) fn idle_cores_text(case: &ServerFacts) -> String {
-    let idle = case.signal_min(Signal::Idle).zip(case.signal_max(Signal::Cores));
+    let idle = case.min_at_high_load(Signal::Idle).zip(case.max_at_high_load(Signal::Cores));
     idle.map_or_else(String::new, |(idle, cores)| format!("; {idle:.1} of {cores:.0} cores are idle"))
 }
 

@@ -1,12 +1,12 @@
 //! The cause client: plimsoll cannot generate the load, or reads responses late.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, signal_max_or_zero};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, max_at_high_load_or_zero};
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
     ALWAYS_STAYS, ANY_EFFECT, MOSTLY_RISES, Predictions, RISES_OR_STAYS, STAYS_OR_FALLS,
 };
-use crate::explain::queues::is_limited_by_own_connections;
+use crate::explain::queues::is_limited_by_plimsoll_connections;
 use crate::explain::signals::Signal;
 use crate::explain::thresholds::MOST_SHARE_MIN;
 use crate::sentence::{Remedy, Sentence};
@@ -42,10 +42,10 @@ pub(super) static CARD: CauseCard = CauseCard {
     resources: &[UsedResource::Client],
     is_countable: false,
     missing_evidence: &[],
-    tell: |case| {
+    describe: |case| {
         let why = case.line.limited.clone().or_else(|| case.past.limited.clone());
-        let reads_late = case.signal_max(Signal::WindowLimited).is_some_and(|share| share >= MOST_SHARE_MIN);
-        let why = match is_limited_by_own_connections(case) {
+        let reads_late = case.max_at_high_load(Signal::WindowLimited).is_some_and(|share| share >= MOST_SHARE_MIN);
+        let why = match is_limited_by_plimsoll_connections(case) {
             Some(true) => Sentence::from(format!(
                 "plimsoll allows at most {requests_max:.0} requests in flight, and the server handles all of \
                      these requests at once. Raise this limit",
@@ -56,7 +56,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             .words(")"),
             _ if why.is_none() && reads_late => "plimsoll read responses later than the server sent them".into(),
             _ => why.unwrap_or_else(|| {
-                format!("plimsoll used {:.2} cores", signal_max_or_zero(case, Signal::ClientCores)).into()
+                format!("plimsoll used {:.2} cores", max_at_high_load_or_zero(case, Signal::ClientCores)).into()
             }),
         };
         let whole = Sentence::from("plimsoll itself was the limit, not the server: ").append_sentence(&why);

@@ -1,8 +1,8 @@
 //! The cause CPU: all cores that the server may use are saturated.
 
 use super::card::{
-    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, count_with_noun, server_name,
-    signal_max_or_zero,
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, count_with_noun, max_at_high_load_or_zero,
+    server_name,
 };
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -45,17 +45,17 @@ pub(super) static CARD: CauseCard = CauseCard {
         },
     ],
     predicts: Predictions::BUSY_RESOURCE_PREDICTIONS,
-    resources: &[UsedResource::Cores, UsedResource::Allowed],
+    resources: &[UsedResource::Cores, UsedResource::AllowedCores],
     is_countable: true,
     missing_evidence: PROCESS_PROBES_ADVICE,
-    tell: |case| {
-        let downstream = case.signal_max(Signal::DownstreamCores).filter(|cores| *cores > SMALL_SHARE_MAX);
+    describe: |case| {
+        let downstream = case.max_at_high_load(Signal::DownstreamCores).filter(|cores| *cores > SMALL_SHARE_MAX);
         let dependency_use = downstream.map_or_else(String::new, |cores| format!(", its dependencies {cores:.2}"));
-        let server_cores = signal_max_or_zero(case, Signal::ServerCores);
+        let server_cores = max_at_high_load_or_zero(case, Signal::ServerCores);
         let all = case.are_cores_saturated() == Some(true);
-        let count = match (all, case.are_allowed_cores_saturated()) {
-            (true, _) => signal_max_or_zero(case, Signal::Cores),
-            (false, Some(true)) => signal_max_or_zero(case, Signal::CoresAllowed),
+        let count = match (all, case.are_bound_cores_saturated()) {
+            (true, _) => max_at_high_load_or_zero(case, Signal::Cores),
+            (false, Some(true)) => max_at_high_load_or_zero(case, Signal::CoresAllowed),
             (false, _) => server_cores,
         };
         let cores = count_with_noun(count, "core", "cores");
@@ -68,7 +68,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         };
         // If plimsoll runs on a separate machine, plimsoll uses no core of the server, so this text
         // is empty.
-        let plimsoll_cores = case.signal_max(Signal::ClientCores);
+        let plimsoll_cores = case.max_at_high_load(Signal::ClientCores);
         let plimsoll_use = plimsoll_cores.map_or_else(String::new, |cores| format!(", plimsoll {cores:.2}"));
         let how = format!("the server uses {server_cores:.2} cores{dependency_use}{plimsoll_use}");
         CauseText::for_resource(subject, how).with_plural_subject(several)

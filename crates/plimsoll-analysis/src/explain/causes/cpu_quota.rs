@@ -2,7 +2,8 @@
 //! exhausted.
 
 use super::card::{
-    CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, signal_max_or_zero, signal_max_percent, text_part,
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, max_at_high_load_or_zero, percent_at_high_load,
+    text_part,
 };
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -45,20 +46,20 @@ pub(super) static CARD: CauseCard = CauseCard {
         SentencePart::Remedy(Remedy::ControlGroup),
         text_part(")"),
     ],
-    tell: |case| match case.is_quota_exhausted() {
+    describe: |case| match case.is_quota_exhausted() {
         Some(true) => CauseText::for_resource(
             format!(
                 "the CPU quota of {quota_cores:.2} cores of the server's control group",
-                quota_cores = signal_max_or_zero(case, Signal::Quota)
+                quota_cores = max_at_high_load_or_zero(case, Signal::Quota)
             ),
             format!(
                 "the CPU quota was exhausted in {periods_share} of the quota's periods{idle_cores}",
-                periods_share = signal_max_percent(case, Signal::Throttled),
+                periods_share = percent_at_high_load(case, Signal::Throttled),
                 idle_cores = idle_cores_text(case)
             ),
         ),
         _ => CauseText::for_resource(
-            match (case.signal_max(Signal::DownstreamQuota), case.throttled_dependency()) {
+            match (case.max_at_high_load(Signal::DownstreamQuota), case.throttled_dependency()) {
                 (Some(quota_cores), Some(process)) => {
                     format!("the CPU quota of {quota_cores:.2} cores of the control group of {process}, a dependency")
                 }
@@ -67,7 +68,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             },
             format!(
                 "the CPU quota was exhausted in {periods_share} of the quota's periods{idle_cores}",
-                periods_share = signal_max_percent(case, Signal::DownstreamThrottled),
+                periods_share = percent_at_high_load(case, Signal::DownstreamThrottled),
                 idle_cores = idle_cores_text(case)
             ),
         ),

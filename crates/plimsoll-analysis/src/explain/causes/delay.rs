@@ -42,7 +42,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     resources: &[],
     is_countable: false,
     missing_evidence: &[],
-    tell: |case| {
+    describe: |case| {
         let low = case.unloaded_latency_load();
         let measured_time = match low.get(Signal::P99) {
             Some(p99) => {

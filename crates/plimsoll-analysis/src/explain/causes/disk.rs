@@ -1,7 +1,7 @@
 //! The cause disk: storage is the limit.
 
 use super::card::{
-    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, idle_cores_text, signal_max_or_zero,
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, idle_cores_text, max_at_high_load_or_zero,
 };
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
@@ -44,8 +44,9 @@ pub(super) static CARD: CauseCard = CauseCard {
     resources: &[],
     is_countable: false,
     missing_evidence: PROCESS_PROBES_ADVICE,
-    tell: |case| {
-        let waiting = signal_max_or_zero(case, Signal::Blocked).max(signal_max_or_zero(case, Signal::InDisk));
+    describe: |case| {
+        let waiting =
+            max_at_high_load_or_zero(case, Signal::Blocked).max(max_at_high_load_or_zero(case, Signal::InDisk));
         CauseText::for_resource(
             CARD.name,
             format!(

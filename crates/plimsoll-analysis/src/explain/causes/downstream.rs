@@ -1,7 +1,8 @@
 //! The cause downstream: a dependency is saturated, or its calls take longer under load.
 
 use super::card::{
-    CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, peer_text, signal_max_or_zero, text_part,
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, dependency_text, idle_cores_text, max_at_high_load_or_zero,
+    text_part,
 };
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -70,27 +71,28 @@ pub(super) static CARD: CauseCard = CauseCard {
         SentencePart::Remedy(Remedy::Metrics),
         text_part(")"),
     ],
-    tell: |case| {
-        let subject = match case.main_peer() {
-            Some((peer, _)) if case.name_of_peer(peer).is_some() => peer_text(case, peer),
+    describe: |case| {
+        let subject = match case.main_dependency() {
+            Some((peer, _)) if case.dependency_process_name(peer).is_some() => dependency_text(case, peer),
             Some((peer, _)) => format!("the dependency at {peer}"),
             None => "a dependency of the server".to_owned(),
         };
-        let how = match case.signal_max(Signal::DownstreamCores).filter(|cores| *cores >= INTERRUPTED_THREAD_SHARE_MIN)
-        {
-            Some(cores) => {
-                format!(
-                    "the dependency uses {cores:.2} cores, the server uses {server_cores:.2}{idle_cores}",
-                    server_cores = signal_max_or_zero(case, Signal::ServerCores),
-                    idle_cores = idle_cores_text(case)
-                )
-            }
-            None => format!(
-                "the dependency's responses take longer under load, and the server waits for these \
+        let how =
+            match case.max_at_high_load(Signal::DownstreamCores).filter(|cores| *cores >= INTERRUPTED_THREAD_SHARE_MIN)
+            {
+                Some(cores) => {
+                    format!(
+                        "the dependency uses {cores:.2} cores, the server uses {server_cores:.2}{idle_cores}",
+                        server_cores = max_at_high_load_or_zero(case, Signal::ServerCores),
+                        idle_cores = idle_cores_text(case)
+                    )
+                }
+                None => format!(
+                    "the dependency's responses take longer under load, and the server waits for these \
                  responses{idle_cores}",
-                idle_cores = idle_cores_text(case)
-            ),
-        };
+                    idle_cores = idle_cores_text(case)
+                ),
+            };
         CauseText::for_resource(subject, how)
     },
 };

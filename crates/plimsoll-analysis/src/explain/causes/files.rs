@@ -1,7 +1,7 @@
 //! The cause files: the server has reached its limit of open files.
 
 use super::card::{
-    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, server_name, signal_max_percent,
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, percent_at_high_load, server_name,
 };
 use crate::explain::features::Feature;
 use crate::explain::predictions::{ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_STAYS, Predictions, STAYS_OR_FALLS};
@@ -39,10 +39,10 @@ pub(super) static CARD: CauseCard = CauseCard {
     resources: &[],
     is_countable: false,
     missing_evidence: PROCESS_PROBES_ADVICE,
-    tell: |case| {
+    describe: |case| {
         let how = format!(
             "{open_share} of the files that the server may open are open",
-            open_share = signal_max_percent(case, Signal::Files)
+            open_share = percent_at_high_load(case, Signal::Files)
         );
         CauseText::for_resource(format!("open files of {}", server_name(case)), how).with_plural_subject(true)
     },

@@ -1,7 +1,8 @@
 //! The cause GC: garbage collection of the server's runtime takes CPU time from requests.
 
 use super::card::{
-    CauseCard, CauseForm, CauseText, ExpectedAnswer, server_name, signal_max_or_zero, signal_max_percent, text_part,
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, max_at_high_load_or_zero, percent_at_high_load, server_name,
+    text_part,
 };
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -47,18 +48,18 @@ pub(super) static CARD: CauseCard = CauseCard {
         together: ANY_EFFECT,
         abreast: ANY_EFFECT,
     },
-    resources: &[UsedResource::Thread, UsedResource::Cores, UsedResource::Allowed],
+    resources: &[UsedResource::Thread, UsedResource::Cores, UsedResource::AllowedCores],
     is_countable: false,
     missing_evidence: &[
         text_part("plimsoll must read the metrics of the server's runtime: name the address of the metrics ("),
         SentencePart::Remedy(Remedy::Metrics),
         text_part(")"),
     ],
-    tell: |case| {
-        let how = match signal_max_or_zero(case, Signal::GcPauses) >= SMALL_SHARE_MAX {
+    describe: |case| {
+        let how = match max_at_high_load_or_zero(case, Signal::GcPauses) >= SMALL_SHARE_MAX {
             true => format!(
                 "garbage collection stops all requests for {share} of the time",
-                share = signal_max_percent(case, Signal::GcPauses)
+                share = percent_at_high_load(case, Signal::GcPauses)
             ),
             false => {
                 let taken = format::short_percent(case.gc_share().unwrap_or(0.0).min(1.0));

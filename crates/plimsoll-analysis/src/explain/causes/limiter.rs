@@ -2,7 +2,7 @@
 
 use super::card::{
     CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, goodput_above_line_text, idle_cores_text,
-    signal_max_or_zero,
+    max_at_high_load_or_zero,
 };
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
@@ -76,8 +76,8 @@ pub(super) static CARD: CauseCard = CauseCard {
     resources: &[],
     is_countable: true,
     missing_evidence: PROCESS_PROBES_ADVICE,
-    tell: |case| match case.past.refusals.iter().max_by_key(|(_, times)| *times) {
-        Some((status, _)) if signal_max_or_zero(case, Signal::Refused) > 0.0 => CauseText::for_resource(
+    describe: |case| match case.past.refusals.iter().max_by_key(|(_, times)| *times) {
+        Some((status, _)) if max_at_high_load_or_zero(case, Signal::Refused) > 0.0 => CauseText::for_resource(
             format!("a rate limit (status {status})"),
             format!(
                 "above the load line, the goodput was only {goodput}, and further requests were rejected",

@@ -2,8 +2,8 @@
 //! statements.
 
 use super::card::{
-    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, idle_cores_text, peer_text, server_name,
-    signal_max_or_zero, signal_max_percent,
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, dependency_text, idle_cores_text,
+    max_at_high_load_or_zero, percent_at_high_load, server_name,
 };
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
@@ -106,12 +106,12 @@ pub(super) static CARD: CauseCard = CauseCard {
     resources: &[],
     is_countable: false,
     missing_evidence: PROCESS_PROBES_ADVICE,
-    tell: |case| {
+    describe: |case| {
         let (server, idle_cores) = (server_name(case), idle_cores_text(case));
-        if signal_max_or_zero(case, Signal::Spinning) >= NOTICEABLE_SHARE_MIN {
+        if max_at_high_load_or_zero(case, Signal::Spinning) >= NOTICEABLE_SHARE_MIN {
             let how = format!(
                 "waiting for the lock takes {waiting_share} of the server's CPU time",
-                waiting_share = signal_max_percent(case, Signal::Spinning)
+                waiting_share = percent_at_high_load(case, Signal::Spinning)
             );
             return CauseText::for_resource(format!("a lock in {server}"), how);
         }
@@ -120,14 +120,14 @@ pub(super) static CARD: CauseCard = CauseCard {
                 Some(waiting) => format!("{waiting:.0} database statements wait for a lock of another statement"),
                 None => format!(
                     "{calls:.0} calls of the server wait for this database",
-                    calls = signal_max_or_zero(case, Signal::PeerWaiting)
+                    calls = max_at_high_load_or_zero(case, Signal::PeerWaiting)
                 ),
             };
-            let cores = signal_max_or_zero(case, Signal::DownstreamCores);
+            let cores = max_at_high_load_or_zero(case, Signal::DownstreamCores);
             let how = format!("{waiting_calls} while the database uses {cores:.2} cores{idle_cores}");
-            return CauseText::for_resource(format!("a lock in {}", peer_text(case, peer)), how);
+            return CauseText::for_resource(format!("a lock in {}", dependency_text(case, peer)), how);
         }
-        let used = signal_max_or_zero(case, Signal::ServerCores);
+        let used = max_at_high_load_or_zero(case, Signal::ServerCores);
         let how = match ONE_CORE_RANGE.contains(&used) {
             // From outside, a single goroutine or actor that does all the work looks like a lock.
             true => format!(

@@ -3,7 +3,7 @@
 
 use super::card::{
     CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, count_with_noun, idle_cores_text,
-    signal_max_or_zero,
+    max_at_high_load_or_zero,
 };
 use crate::explain::features::Feature;
 use crate::explain::predictions::{ANY_EFFECT, Predictions, RISES_OR_STAYS, STAYS_OR_FALLS};
@@ -45,7 +45,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     resources: &[],
     is_countable: false,
     missing_evidence: PROCESS_PROBES_ADVICE,
-    tell: |case| match (case.killed.unwrap_or(0.0), signal_max_or_zero(case, Signal::MajorFaults)) {
+    describe: |case| match (case.killed.unwrap_or(0.0), max_at_high_load_or_zero(case, Signal::MajorFaults)) {
         (killed, _) if killed >= 1.0 => CauseText::for_resource(
             "the memory limit of the server's control group",
             format!(

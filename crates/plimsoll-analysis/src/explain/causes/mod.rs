@@ -124,6 +124,6 @@ pub fn cause_forms() -> impl Iterator<Item = (Cause, &'static CauseCard, &'stati
 }
 
 /// Returns the description of a cause; `None` for [`Cause::Unknown`].
-pub fn cause_description(cause: Cause) -> Option<&'static CauseCard> {
+pub fn cause_card(cause: Cause) -> Option<&'static CauseCard> {
     CARDS.iter().find(|(other, _)| *other == cause).map(|(_, card)| *card)
 }

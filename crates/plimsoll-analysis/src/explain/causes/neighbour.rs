@@ -1,7 +1,7 @@
 //! The cause neighbour: other processes of the machine used cores that the server's threads waited
 //! for.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, signal_max_or_zero, text_part};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, max_at_high_load_or_zero, text_part};
 use crate::explain::features::Feature;
 use crate::explain::predictions::Predictions;
 use crate::explain::signals::Signal;
@@ -22,8 +22,9 @@ pub(super) static CARD: CauseCard = CauseCard {
     missing_evidence: &[text_part(
         "plimsoll needs the CPU use of the server's machine, which probes on that machine read",
     )],
-    tell: |case| {
-        let (others, waiting) = (signal_max_or_zero(case, Signal::Others), signal_max_or_zero(case, Signal::RunQueue));
+    describe: |case| {
+        let (others, waiting) =
+            (max_at_high_load_or_zero(case, Signal::Others), max_at_high_load_or_zero(case, Signal::RunQueue));
         let whole = format!(
             "other processes on the machine limited the server: they used {others:.2} cores, while {waiting:.1} \
              threads of the server waited for a core"

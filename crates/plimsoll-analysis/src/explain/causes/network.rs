@@ -2,13 +2,13 @@
 
 use super::card::{
     CONNECTION_STATISTICS_ADVICE, CauseCard, CauseForm, CauseText, ExpectedAnswer, count_with_noun, idle_cores_text,
-    signal_max_or_zero, signal_max_percent,
+    max_at_high_load_or_zero, percent_at_high_load,
 };
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
     ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_STAYS, Predictions, RISES_OR_STAYS, STAYS_OR_FALLS,
 };
-use crate::explain::queues::{arrives_slowly_from_dependency, dependency_bytes_are_in_transit};
+use crate::explain::queues::{dependency_bytes_are_in_transit, dependency_responses_arrive_slowly};
 use crate::explain::signals::Signal;
 use crate::explain::thresholds::RETRANSMIT_SHARE_MIN;
 use crate::format;
@@ -72,28 +72,29 @@ pub(super) static CARD: CauseCard = CauseCard {
     resources: &[],
     is_countable: false,
     missing_evidence: CONNECTION_STATISTICS_ADVICE,
-    tell: |case| {
+    describe: |case| {
         let idle_cores = idle_cores_text(case);
         let how = if dependency_bytes_are_in_transit(case) == Some(true) {
             format!(
                 "{transit_bytes} of responses from a dependency are in transit{idle_cores}",
-                transit_bytes = format::bytes(signal_max_or_zero(case, Signal::PeerOnTheWay))
+                transit_bytes = format::bytes(max_at_high_load_or_zero(case, Signal::PeerOnTheWay))
             )
-        } else if arrives_slowly_from_dependency(case) == Some(true) {
+        } else if dependency_responses_arrive_slowly(case) == Some(true) {
             format!(
                 "a dependency sends {bytes_per_second}/s, and {responses} arrive in small pieces{idle_cores}",
-                bytes_per_second = format::bytes(signal_max_or_zero(case, Signal::PeerReceived)),
-                responses = count_with_noun(signal_max_or_zero(case, Signal::PeerComing), "response", "responses")
+                bytes_per_second = format::bytes(max_at_high_load_or_zero(case, Signal::PeerReceived)),
+                responses =
+                    count_with_noun(max_at_high_load_or_zero(case, Signal::PeerComing), "response", "responses")
             )
         } else if case.signal_reaches(Signal::Retransmits, RETRANSMIT_SHARE_MIN) == Some(true) {
             format!(
                 "{share_percent} of the TCP segments are retransmitted{idle_cores}",
-                share_percent = signal_max_percent(case, Signal::Retransmits)
+                share_percent = percent_at_high_load(case, Signal::Retransmits)
             )
         } else {
             format!(
                 "{waiting_bytes} wait in the server's send buffers{idle_cores}",
-                waiting_bytes = format::bytes(signal_max_or_zero(case, Signal::SendQueue))
+                waiting_bytes = format::bytes(max_at_high_load_or_zero(case, Signal::SendQueue))
             )
         };
         CauseText::for_resource(CARD.name, how)

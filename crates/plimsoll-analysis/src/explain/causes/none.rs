@@ -19,8 +19,8 @@ pub(super) static CARD: CauseCard = CauseCard {
     resources: &[],
     is_countable: false,
     missing_evidence: &[],
-    tell: |case| {
-        let highest_rate = case.offered_text(case.lower_rps);
+    describe: |case| {
+        let highest_rate = case.rate_text(case.lower_rps);
         let whole = format!(
             "no limit was reached: the server meets the SLO even at {highest_rate}, the highest rate that \
              plimsoll may apply"

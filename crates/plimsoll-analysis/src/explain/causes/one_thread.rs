@@ -2,8 +2,8 @@
 //! time.
 
 use super::card::{
-    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, idle_cores_text, server_name,
-    signal_max_or_zero,
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, idle_cores_text, max_at_high_load_or_zero,
+    server_name,
 };
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -42,12 +42,12 @@ pub(super) static CARD: CauseCard = CauseCard {
     resources: &[UsedResource::Thread],
     is_countable: true,
     missing_evidence: PROCESS_PROBES_ADVICE,
-    tell: |case| {
+    describe: |case| {
         let server = server_name(case);
         if case.is_thread_saturated() != Some(true) {
             let how = format!(
                 "all threads of the server together use {cores:.2} of a core{idle_cores}",
-                cores = signal_max_or_zero(case, Signal::ServerCores),
+                cores = max_at_high_load_or_zero(case, Signal::ServerCores),
                 idle_cores = idle_cores_text(case)
             );
             return CauseText::for_resource(format!("the threads of {server}, of which only one runs at a time"), how)
@@ -57,7 +57,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         let thread_name = thread.map_or_else(String::new, |name| format!(" ({name})"));
         let how = format!(
             "the server's busiest thread uses {cores:.2} of a core{idle_cores}",
-            cores = signal_max_or_zero(case, Signal::FullestThread),
+            cores = max_at_high_load_or_zero(case, Signal::FullestThread),
             idle_cores = idle_cores_text(case)
         );
         CauseText::for_resource(format!("one thread of {server}{thread_name}"), how)

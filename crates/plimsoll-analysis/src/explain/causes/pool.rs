@@ -2,12 +2,12 @@
 //! exhausted.
 
 use super::card::{
-    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, count_with_noun, idle_cores_text,
-    peer_text, server_name, signal_max_or_zero,
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, count_with_noun, dependency_text,
+    idle_cores_text, max_at_high_load_or_zero, server_name,
 };
 use crate::explain::features::Feature;
 use crate::explain::predictions::{ALWAYS_RISES, ALWAYS_STAYS, MOSTLY_FALLS, MOSTLY_RISES, MOSTLY_STAYS, Predictions};
-use crate::explain::queues::{has_fixed_peer_connections, open_calls_equal_served_requests};
+use crate::explain::queues::{has_fixed_dependency_connections, open_calls_equal_served_requests};
 use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
@@ -64,15 +64,17 @@ pub(super) static CARD: CauseCard = CauseCard {
     resources: &[],
     is_countable: true,
     missing_evidence: PROCESS_PROBES_ADVICE,
-    tell: |case| {
+    describe: |case| {
         let how = |pool_use: &str| {
             format!(
                 "{pool_use} above the load line, with {requests:.0} requests in flight{idle_cores}",
-                requests = signal_max_or_zero(case, Signal::InFlight),
+                requests = max_at_high_load_or_zero(case, Signal::InFlight),
                 idle_cores = idle_cores_text(case)
             )
         };
-        if let Some((peer, count)) = case.main_peer().filter(|_| has_fixed_peer_connections(case) == Some(true)) {
+        if let Some((peer, count)) =
+            case.main_dependency().filter(|_| has_fixed_dependency_connections(case) == Some(true))
+        {
             let several = count.round() != 1.0;
             let connections = count_with_noun(count, "connection", "connections");
             let how = match several {
@@ -80,7 +82,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 // From outside, one shared connection looks like a lock around each call.
                 false => how("the only connection to the dependency, or a lock around this connection, is in use"),
             };
-            return CauseText::for_resource(format!("{connections} to {}", peer_text(case, peer)), how)
+            return CauseText::for_resource(format!("{connections} to {}", dependency_text(case, peer)), how)
                 .with_plural_subject(several);
         }
         let pool = format!(
@@ -90,7 +92,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         );
         let subject =
             match case.most_called_dependency().filter(|_| open_calls_equal_served_requests(case) == Some(true)) {
-                Some((peer, _)) => format!("{pool}, for calls to {}", peer_text(case, peer)),
+                Some((peer, _)) => format!("{pool}, for calls to {}", dependency_text(case, peer)),
                 None => pool,
             };
         CauseText::for_resource(subject, how("the whole pool is in use"))

@@ -1,7 +1,9 @@
 //! The cause ports: plimsoll or the server has no free local port for a new connection. A server
 //! needs local ports for the connections to its dependencies.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, server_name, signal_max_percent};
+use super::card::{
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, percent_at_high_load, server_name,
+};
 use crate::explain::features::Feature;
 use crate::explain::predictions::{ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_STAYS, Predictions, STAYS_OR_FALLS};
 use crate::explain::signals::Signal;
@@ -38,7 +40,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     resources: &[],
     is_countable: false,
     missing_evidence: &[],
-    tell: |case| {
+    describe: |case| {
         let ours = case.line.no_port + case.past.no_port > 0;
         let behind = case.past.ports_behind || case.line.ports_behind;
         let server = server_name(case);
@@ -52,7 +54,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         };
         let held = format!(
             "{share_percent} of the local ports to one peer are taken by closed connections (TIME-WAIT){idle_cores}",
-            share_percent = signal_max_percent(case, Signal::TimeWait),
+            share_percent = percent_at_high_load(case, Signal::TimeWait),
             idle_cores = idle_cores_text(case)
         );
         CauseText::for_resource(subject, if ours { how } else { held }).with_plural_subject(true)

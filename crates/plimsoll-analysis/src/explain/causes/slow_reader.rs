@@ -2,8 +2,8 @@
 //! slowly.
 
 use super::card::{
-    CONNECTION_STATISTICS_ADVICE, CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, server_name,
-    signal_max_or_zero, signal_max_percent,
+    CONNECTION_STATISTICS_ADVICE, CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text,
+    max_at_high_load_or_zero, percent_at_high_load, server_name,
 };
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
@@ -71,26 +71,26 @@ pub(super) static CARD: CauseCard = CauseCard {
     resources: &[],
     is_countable: false,
     missing_evidence: CONNECTION_STATISTICS_ADVICE,
-    tell: |case| {
+    describe: |case| {
         let (server, idle_cores) = (server_name(case), idle_cores_text(case));
         if other_receivers_read_late(case) == Some(true) {
-            let bytes = format::bytes(signal_max_or_zero(case, Signal::PeerUnsent));
+            let bytes = format::bytes(max_at_high_load_or_zero(case, Signal::PeerUnsent));
             let how = format!("the dependency has not read {bytes} that the server sent{idle_cores}");
             return CauseText::for_resource(format!("a dependency that slowly reads data from {server}"), how);
         }
         if server_reads_dependency_late(case) == Some(true) {
             let how = format!(
                 "{bytes} of the dependency's responses wait until the server reads them{idle_cores}",
-                bytes = format::bytes(signal_max_or_zero(case, Signal::PeerUnread))
+                bytes = format::bytes(max_at_high_load_or_zero(case, Signal::PeerUnread))
             );
             return CauseText::for_resource(format!("slow reading of dependency responses by {server}"), how);
         }
         if threads_wait_for_pipe_reader(case) == Some(true) {
-            let how = match signal_max_or_zero(case, Signal::InWrite) {
+            let how = match max_at_high_load_or_zero(case, Signal::InWrite) {
                 count if count < SLOWER_FACTOR_MIN => format!(
                     "for {share_percent} of the time, a thread of the server is blocked in a write, because the reader \
                      is too slow{idle_cores}",
-                    share_percent = signal_max_percent(case, Signal::InWrite)
+                    share_percent = percent_at_high_load(case, Signal::InWrite)
                 ),
                 threads => {
                     format!(
@@ -105,7 +105,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         let how = format!(
             "the TCP receive window of a client is full for {share_percent} of the time, so that responses wait in \
              the server{idle_cores}",
-            share_percent = signal_max_percent(case, Signal::WindowLimited)
+            share_percent = percent_at_high_load(case, Signal::WindowLimited)
         );
         CauseText::for_resource(CARD.name, how)
     },

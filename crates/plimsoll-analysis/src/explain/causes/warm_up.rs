@@ -24,27 +24,27 @@ pub(super) static CARD: CauseCard = CauseCard {
         ],
     }],
     predicts: Predictions::UNTESTED_CAUSE,
-    resources: &[UsedResource::Thread, UsedResource::Cores, UsedResource::Allowed],
+    resources: &[UsedResource::Thread, UsedResource::Cores, UsedResource::AllowedCores],
     is_countable: false,
     missing_evidence: &[],
-    tell: |case| {
+    describe: |case| {
         let closed = case.best_closed_load().and_then(|sight| sight.get(Signal::Goodput));
         let held = case.held_past_rps.filter(|_| sustained_rate_gain(case).is_some());
         let comparison = match (held, case.upper_rps, case.saturated_rps, closed) {
             (Some(held), Some(upper), ..) if upper < held => format!(
                 "the server broke the SLO at {broken_rate} during the search, and meets the SLO at {held_rate} now",
-                broken_rate = case.offered_text(upper),
-                held_rate = case.offered_text(held)
+                broken_rate = case.rate_text(upper),
+                held_rate = case.rate_text(held)
             ),
             (Some(held), _, Some(peak), _) => format!(
                 "the server's peak was {search_peak} during the search, and the server meets the SLO at {held_rate} now",
-                search_peak = case.offered_text(peak),
-                held_rate = case.offered_text(held)
+                search_peak = case.rate_text(peak),
+                held_rate = case.rate_text(held)
             ),
             (None, _, Some(peak), Some(closed)) => format!(
                 "the server's peak was {search_peak} during the search, and the server completes {goodput_now} now",
-                search_peak = case.offered_text(peak),
-                goodput_now = case.offered_text(closed)
+                search_peak = case.rate_text(peak),
+                goodput_now = case.rate_text(closed)
             ),
             _ => "the server was slower at the beginning of the search than now".to_owned(),
         };

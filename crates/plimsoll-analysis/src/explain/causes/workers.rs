@@ -2,8 +2,8 @@
 //! or thread that handles one request at a time.
 
 use super::card::{
-    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, count_with_noun, idle_cores_text,
-    peer_text, server_name, signal_max_or_zero,
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, count_with_noun, dependency_text,
+    idle_cores_text, max_at_high_load_or_zero, server_name,
 };
 use crate::explain::features::Feature;
 use crate::explain::predictions::{ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_RISES, MOSTLY_STAYS, Predictions};
@@ -67,11 +67,11 @@ pub(super) static CARD: CauseCard = CauseCard {
     resources: &[],
     is_countable: true,
     missing_evidence: PROCESS_PROBES_ADVICE,
-    tell: |case| {
+    describe: |case| {
         let idle_cores = idle_cores_text(case);
         let count = case.requests_in_service().unwrap_or(0.0).max(1.0);
-        if signal_max_or_zero(case, Signal::FullThreads) >= TWOFOLD_FACTOR {
-            let threads = count_with_noun(signal_max_or_zero(case, Signal::FullThreads), "thread", "threads");
+        if max_at_high_load_or_zero(case, Signal::FullThreads) >= TWOFOLD_FACTOR {
+            let threads = count_with_noun(max_at_high_load_or_zero(case, Signal::FullThreads), "thread", "threads");
             return CauseText::for_resource(
                 format!("{threads} of {}", server_name(case)),
                 format!("{threads} of the server are saturated{idle_cores}"),
@@ -81,16 +81,16 @@ pub(super) static CARD: CauseCard = CauseCard {
         if connections_queue_at_dependency(case) == Some(true) {
             let who = case
                 .slowest_accepting_dependency()
-                .map_or_else(|| "a dependency".to_owned(), |peer| peer_text(case, peer));
+                .map_or_else(|| "a dependency".to_owned(), |peer| dependency_text(case, peer));
             let how = format!(
                 "the dependency handles about {requests} at once, and {connections} wait to be accepted{idle_cores}",
                 requests = count_with_noun(count, "request", "requests"),
                 connections =
-                    count_with_noun(signal_max_or_zero(case, Signal::PeerQueued), "connection", "connections")
+                    count_with_noun(max_at_high_load_or_zero(case, Signal::PeerQueued), "connection", "connections")
             );
             return CauseText::for_resource(format!("the workers of {who}"), how).with_plural_subject(true);
         }
-        let in_flight = signal_max_or_zero(case, Signal::InFlight);
+        let in_flight = max_at_high_load_or_zero(case, Signal::InFlight);
         CauseText::for_resource(
             format!("{} of {}", count_with_noun(count, "worker", "workers"), server_name(case)),
             format!("each worker serves one request at a time, and {in_flight:.0} requests are in flight{idle_cores}"),

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::explain::features::{Feature, FeatureCard, FeatureValue};
-use crate::find::{self, ConstantFailure, Settings, SloBreakKind};
+use crate::find::{self, ConstantFailure, SearchSettings, SloBreakKind};
 use crate::judge::{OfferedLoad, TrialOutcome, Verdict};
 use plimsoll_model::{ArrivalSpacing, LoadCurve, LoadPurpose, LoadShape, Plan};
 
@@ -87,7 +87,7 @@ fn failures_at_every_load_show_no_limit() {
     assert!(!told(&failing(0.001)).0, "by chance");
     let text = not_known::unknown_cause_sentence(&failing(0.05), &[]);
     assert!(text.contains("5.00 % of the requests fail even at a low load (reset)"), "{text}");
-    let failing = ConstantFailure { how: SloBreakKind::Failed, share: 0.005, from_rps: 250.0, to_rps: 4000.0 };
+    let failing = ConstantFailure { kind: SloBreakKind::Failed, share: 0.005, from_rps: 250.0, to_rps: 4000.0 };
     let failing = server_facts::ConstantFailureShare { share: failing.share, text: failing.failure_text() };
     let searched = ServerFacts { constant_failure: Some(failing), ..usual_server_facts() };
     assert_eq!((told(&searched).0, told(&searched).2), (true, None));
@@ -165,7 +165,7 @@ fn indistinguishable_causes_are_both_named() {
             "all 4 connections are in use above the load line",
         ),
     ] {
-        let how = cause_text(&case, cause).how.expect("a limit of the server's");
+        let how = cause_text(&case, cause).visible_effect.expect("a limit of the server's");
         assert!(how.contains(expect), "{cause}: {how}");
     }
 }
@@ -199,7 +199,7 @@ fn cause_identifiers_are_unique_and_described() {
     let unique: std::collections::BTreeSet<&str> = words.iter().copied().collect();
     assert_eq!(unique.len(), Cause::ALL.len());
     // Each cause except [`Cause::Unknown`] has a description.
-    let missing: Vec<&Cause> = Cause::ALL.iter().filter(|cause| causes::cause_description(**cause).is_none()).collect();
+    let missing: Vec<&Cause> = Cause::ALL.iter().filter(|cause| causes::cause_card(**cause).is_none()).collect();
     assert_eq!(missing, [&Cause::Unknown]);
 }
 
@@ -246,7 +246,7 @@ fn the_bottleneck_sentence_is_as_certain_as_the_search() {
         assert!(sentence.contains(&format!("limit the load line to {expect}: ")), "{sentence:?}");
         let case = with_line(usual_server_facts().with_signals(&[(Processes, 1.0, 1.0, 1.0)]));
         let predicted = predict_line_without_cause(&case, Cause::Pool).expect("a prediction");
-        assert_eq!(predicted.doubled_rps.is_some(), is_doubled, "{sentence:?} {predicted:?}");
+        assert_eq!(predicted.doubled_limit_line_rps.is_some(), is_doubled, "{sentence:?} {predicted:?}");
     }
 }
 
@@ -255,10 +255,10 @@ fn without_garbage_collection_requests_get_its_cores() {
     let full = [(ServerCores, 0.5, 3.4, 3.6), (Idle, 3.3, 0.3, 0.1), (Gc, 0.3, 0.4, 0.5)];
     let found =
         predict_line_without_cause(&usual_server_facts().with_signals(&full), Cause::Gc).expect("the cores are full");
-    assert_eq!((found.line_rps, found.next_cause, found.doubled_rps), (2000.0, Cause::Cpu, None));
+    assert_eq!((found.line_rps, found.next_cause, found.doubled_limit_line_rps), (2000.0, Cause::Cpu, None));
     let stops = usual_server_facts().with_signals(&[(Gc, 0.1, 0.3, 0.3), (GcPauses, 0.0, 0.2, 0.3)]);
     assert_eq!(predict_line_without_cause(&stops, Cause::Gc), None, "it is not cores that are missing");
-    assert!(cause_text(&stops, Cause::Gc).how.is_some_and(|how| how.contains("stops all requests for 30")));
+    assert!(cause_text(&stops, Cause::Gc).visible_effect.is_some_and(|how| how.contains("stops all requests for 30")));
 }
 
 /// Creates a load of one second with `count` samples of one function. `None`: functions were not
@@ -312,7 +312,8 @@ fn without_a_load_line_loads_are_shares_of_peak_throughput() {
     let base =
         Plan::for_get_request("server", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }).record();
     let (slo, arrivals) = (Slo::default(), ArrivalSpacing::Constant);
-    let settings = Settings { base, slo, budget_ns: 60_000_000_000, max_rate: None, arrivals, first_answer_ns: 0 };
+    let settings =
+        SearchSettings { base, slo, budget_ns: 60_000_000_000, max_rate: None, arrivals, first_answer_ns: 0 };
     let made = |purpose, load, achieved_rps| {
         let trial = TrialOutcome::one_second_trial(purpose, load, Verdict::Fail);
         TrialOutcome { achieved_rps, ..trial }

@@ -16,7 +16,7 @@ fn the_main_peer_is_a_dependency_that_gets_requests() {
             sight.sent_to_peers.insert(asked.clone(), 950.0);
             sight.sent_to_peers.extend(sent_there.map(|sent| (idle.clone(), sent)));
         }
-        assert_eq!(case.main_peer().map(|peer| peer.0), Some(expect.as_str()), "{sent_there:?}");
+        assert_eq!(case.main_dependency().map(|peer| peer.0), Some(expect.as_str()), "{sent_there:?}");
     }
 }
 

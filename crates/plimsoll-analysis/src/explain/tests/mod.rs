@@ -104,7 +104,7 @@ impl ServerFacts {
             self.line.values.insert(*signal, *line);
             self.past.values.insert(*signal, *past);
         }
-        self.demands = demands::demands(&[&self.low, &self.half, &self.line, &self.past]);
+        self.demands = demands::estimate_demands(&[&self.low, &self.half, &self.line, &self.past]);
         self
     }
 
@@ -112,7 +112,7 @@ impl ServerFacts {
         for sight in [&mut self.low, &mut self.half, &mut self.line, &mut self.past] {
             sight.values.retain(|signal, _| !signals.contains(signal));
         }
-        self.demands = demands::demands(&[&self.low, &self.half, &self.line, &self.past]);
+        self.demands = demands::estimate_demands(&[&self.low, &self.half, &self.line, &self.past]);
         self
     }
 
@@ -153,7 +153,7 @@ pub(super) fn feature_answer(case: &ServerFacts, feature: Feature) -> Option<&'s
 }
 
 pub(super) fn cause_text(case: &ServerFacts, cause: Cause) -> causes::card::CauseText {
-    (causes::cause_description(cause).expect("a cause").tell)(case)
+    (causes::cause_card(cause).expect("a cause").describe)(case)
 }
 
 pub(super) fn format_posterior(case: &ServerFacts) -> String {
@@ -165,7 +165,7 @@ pub(super) fn format_posterior(case: &ServerFacts) -> String {
             .take(4)
             .map(|term| {
                 let card = term.feature.card();
-                format!("{:+.1} {} {}", term.log_ratio, card.word, card.values[term.value].word)
+                format!("{:+.1} {} {}", term.log_ratio, card.word, card.values[term.answer_index].word)
             })
             .collect();
         format!("  {} {:.2}: {}", it.form.word, it.probability, terms.join(", "))

@@ -128,7 +128,7 @@ fn shares_show_only_function_mix() {
     let view = ProfileView::all_samples(0);
     let error = diff((&nothing, &view), (&some, &view), CostDivisor::Shares, FunctionCostOrder::Flat)
         .expect_err("no share of nothing");
-    assert!(matches!(error, DiffError::Nothing(_)));
+    assert!(matches!(error, DiffError::ZeroTotal(_)));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn heap_estimates_give_sampled_counts() {
     let profile = builder.finish();
     for (column, expect) in [(0, [10.0, 3.0]), (1, [10.0, 3.0])] {
         let view = ProfileView::all_samples(column);
-        let side = ProfileSide { profile: &profile, view: &view, units: 1.0 };
+        let side = ProfileSide { profile: &profile, view: &view, divisor: 1.0 };
         for (sample, expect) in profile.samples().zip(expect) {
             let (events, variance) = events_variance(&side, &sample).expect("known");
             let value = sample.values()[column] as f64;

@@ -19,7 +19,7 @@ impl SimWorld {
     pub(super) fn read_on_server(&mut self, at_ns: u64, link: usize) {
         let length = self.request.len();
         let it = &mut self.links[link];
-        if it.server_closed || it.serving || it.deaf || it.taking || it.arrived == 0 {
+        if it.server_closed || it.serving || it.has_stopped_reading || it.taking || it.arrived == 0 {
             return;
         }
         if it.taken == 0 {
@@ -47,7 +47,7 @@ impl SimWorld {
         match it.fault {
             Some(Fault::ResetsBeforeReading) => return self.reset(at_ns, link),
             Some(Fault::TakesHalf) if it.taken >= half => {
-                it.deaf = true;
+                it.has_stopped_reading = true;
                 return;
             }
             Some(Fault::AnswersEarlyAndCloses) if it.taken >= half => {
@@ -99,15 +99,15 @@ impl SimWorld {
             && let Some(heard) = streams.next(std::mem::take(&mut arrived))
         {
             match heard {
-                ServerReaction::Says(bytes) => self.send_to_client(at_ns, link, bytes),
-                ServerReaction::Asks(stream) => {
+                ServerReaction::SendBytes(bytes) => self.send_to_client(at_ns, link, bytes),
+                ServerReaction::AcceptRequest(stream) => {
                     self.account.requests += 1;
                     let done_ns = self.queue_request(at_ns);
                     let messages = self.server.h2.map_or(0, |how| how.messages.0);
                     self.schedule_event(done_ns, link, SimEventKind::AnswersStream(stream, messages));
                 }
-                ServerReaction::Untaken(bytes, is_over) => {
-                    self.account.untaken += 1;
+                ServerReaction::RejectStream(bytes, is_over) => {
+                    self.account.unprocessed_streams += 1;
                     self.account.streams_over += u64::from(is_over);
                     self.send_to_client(at_ns, link, bytes);
                 }
@@ -159,7 +159,7 @@ impl SimWorld {
         let fault = it.fault.take();
         match fault {
             Some(Fault::NeverAnswers) => {
-                it.deaf = true;
+                it.has_stopped_reading = true;
                 return;
             }
             Some(Fault::ResetsAfterReading) => return self.reset(at_ns, link),

@@ -12,7 +12,7 @@ fn plan_with_expectations(
     constant_rate_plan("100@1s").with_change(|it| {
         let route = &mut it.traffic.routes[0];
         route.expect = Expectations {
-            within_ns,
+            response_time_ns_max: within_ns,
             headers: header.map(|text| ("content-type".into(), TextExpectation::parse(text))).into_iter().collect(),
             json: vec![],
             body: body.map(TextExpectation::parse),

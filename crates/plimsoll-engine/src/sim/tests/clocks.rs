@@ -42,7 +42,7 @@ fn a_stall_before_the_send_affects_only_response_time() {
     // During the stall the server accepts no connection, and every request needs a new connection.
     // So a request that starts during the stall waits for its connection before it is sent.
     let mut plan = with_long_timeout(constant_rate_plan("1000@10s"));
-    plan.carriage.keep_alive = false;
+    plan.connection_plan.keep_alive = false;
     let server = SimServer { accepts_in_stall: false, ..stalling_server() };
     let totals = run(&plan, &server, first_seed()).run.totals();
     let (p95, p99) = p95_p99_ms(&totals.routes_sum.response);
@@ -86,7 +86,8 @@ fn a_closed_loop_stalls_with_the_server() {
 fn a_stall_on_one_connection_leaves_requests_unsent() {
     // An arrival without a free connection does not wait but counts as unsent. Quantiles include
     // only requests that were sent.
-    let plan = with_long_timeout(constant_rate_plan("1000@10s")).with_change(|it| it.carriage.connections_max = 1);
+    let plan =
+        with_long_timeout(constant_rate_plan("1000@10s")).with_change(|it| it.connection_plan.connections_max = 1);
     let totals = run(&plan, &stalling_server(), first_seed()).run.totals();
     assert!(is_near(totals.routes_sum.ledger.unsent as f64, 998.0, 0.01), "{:?}", totals.routes_sum.ledger);
     assert_eq!(totals.routes_sum.ledger.scheduled, 10_000);

@@ -7,7 +7,7 @@ fn idle_connections_are_reused_up_to_the_maximum() {
     for seed in first_seed()..first_seed() + 5 {
         for (connections_max, connections_ready) in [(10_000, 0), (10_000, 30), (8, 0), (8, 8), (1, 1)] {
             let plan = poisson_rate_plan("2000@500ms").with_change(|it| {
-                it.carriage.connections_max = connections_max;
+                it.connection_plan.connections_max = connections_max;
                 it.load.connections_ready = connections_ready
             });
             let server = SimServer { service: ServiceTimes::Exponential(5 * MS), ..SimServer::new(0) };
@@ -40,7 +40,7 @@ fn ready_connections_are_used_in_order_before_reuse() {
         let plan = constant_rate_plan("100@1s").with_change(|it| it.load.connections_ready = 12);
         let sim = run(&plan, &SimServer::new(service_ns), first_seed());
         let in_order: Vec<usize> = (0..12).collect();
-        assert_eq!(sim.account.first_asked[..12], in_order, "{service_ns} ns");
+        assert_eq!(sim.account.connections_by_first_request[..12], in_order, "{service_ns} ns");
         assert_eq!(sim.account.connects_under_load, sim.account.connects - 12);
     }
 }
@@ -74,9 +74,10 @@ fn connections_of_users_open_before_the_load() {
 fn the_load_opens_connections_that_failed_before_it() {
     // The server accepts no connection before the schedule begins. At the start of the schedule the
     // load opens new connections. A connection that never opened must not block new connections.
-    for plan in
-        [closed_loop_plan("4@100ms"), constant_rate_plan("500@100ms").with_change(|it| it.carriage.connections_max = 4)]
-    {
+    for plan in [
+        closed_loop_plan("4@100ms"),
+        constant_rate_plan("500@100ms").with_change(|it| it.connection_plan.connections_max = 4),
+    ] {
         let plan = plan.with_change(|it| it.load.connections_ready = 4);
         let server = SimServer { faults_until_ns: 0, ..SimServer::new(MS) }.with_fault(Fault::NeverAccepts, 1.0);
         let ledger = run(&plan, &server, first_seed()).run.totals().routes_sum.ledger;
@@ -105,8 +106,8 @@ fn a_dead_address_of_a_host_fails_no_request() {
             for ready in [0, 6] {
                 for plan in [closed_loop_plan("6@100ms"), constant_rate_plan("500@100ms")] {
                     let mut plan = plan.with_change(|it| it.load.connections_ready = ready);
-                    plan.carriage.addresses = (1..=3).map(address).collect();
-                    plan.carriage.keep_alive = false;
+                    plan.connection_plan.addresses = (1..=3).map(address).collect();
+                    plan.connection_plan.keep_alive = false;
                     let server = SimServer { dead: dead.clone(), ..SimServer::new(MS) };
                     let machine = SimMachine { connects_at_once, ..SimMachine::default() };
                     let sim = run_on_machine(machine, &plan, &server, first_seed());

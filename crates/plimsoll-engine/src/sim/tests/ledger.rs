@@ -13,7 +13,7 @@ fn load_shape_plans() -> Vec<(&'static str, SimulatedPlan)> {
     };
     let warm = |plan: SimulatedPlan| plan.with_change(|it| it.load.warmup_ns = 120 * MS);
     let once = |mut plan: SimulatedPlan| {
-        plan.carriage.keep_alive = false;
+        plan.connection_plan.keep_alive = false;
         plan
     };
     let mut head = closed_loop_plan("3@300ms");
@@ -46,11 +46,14 @@ fn load_shape_plans() -> Vec<(&'static str, SimulatedPlan)> {
         ("open warm-up", warm(poisson_rate_plan("500@300ms"))),
         ("open once", once(constant_rate_plan("500@300ms"))),
         ("open ready", constant_rate_plan("500@300ms").with_change(|it| it.load.connections_ready = 20)),
-        ("open few connections", poisson_rate_plan("500@300ms").with_change(|it| it.carriage.connections_max = 2)),
+        (
+            "open few connections",
+            poisson_rate_plan("500@300ms").with_change(|it| it.connection_plan.connections_max = 2),
+        ),
         (
             "open few connections ready",
             poisson_rate_plan("500@300ms").with_change(|it| {
-                it.carriage.connections_max = 3;
+                it.connection_plan.connections_max = 3;
                 it.load.connections_ready = 3
             }),
         ),

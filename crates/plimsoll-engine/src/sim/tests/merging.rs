@@ -71,7 +71,7 @@ fn machines_share_the_connections_of_a_plan() {
     let server = SimServer::new(SECOND);
     for (machines, workers, most) in [(1, 1, 10), (2, 1, 10), (3, 2, 10), (4, 1, 7)] {
         let plan = poisson_rate_plan("1000@100ms").with_change(|it| {
-            it.carriage.connections_max = most;
+            it.connection_plan.connections_max = most;
             it.traffic.routes[0].timeout_ns = 10 * SECOND;
             it.load.connections_ready = 5;
             it.injector.workers = workers;

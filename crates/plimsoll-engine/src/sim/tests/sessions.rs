@@ -150,8 +150,11 @@ impl plimsoll_wire::Author for RepeatingRequestScript {
     }
 
     fn write(&mut self, batch: &mut plimsoll_wire::Batch) -> Result<(), plimsoll_wire::AuthorStopReason> {
-        let halt =
-            if self.fails { plimsoll_wire::AuthorStopReason::Failed } else { plimsoll_wire::AuthorStopReason::Asked };
+        let halt = if self.fails {
+            plimsoll_wire::AuthorStopReason::Failed
+        } else {
+            plimsoll_wire::AuthorStopReason::Requested
+        };
         self.left = self.left.checked_sub(1).ok_or(halt)?;
         batch.bytes.extend(self.request.repeat(self.messages));
         batch.heads_only = vec![false; self.messages];

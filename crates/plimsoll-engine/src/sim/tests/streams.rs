@@ -7,7 +7,7 @@ use plimsoll_model::{CallFault, GrpcCall, HttpChoice};
 
 /// Returns the plan over HTTP/2, with at most this number of streams per connection.
 fn plan_over_h2(plan: SimulatedPlan, streams: u32) -> SimulatedPlan {
-    plan.with_change(|plan| (plan.carriage.http, plan.carriage.streams_max) = (HttpChoice::H2, streams))
+    plan.with_change(|plan| (plan.connection_plan.http, plan.connection_plan.streams_max) = (HttpChoice::H2, streams))
 }
 
 fn h2_server(service_ns: u64, how: SimH2) -> SimServer {
@@ -60,7 +60,7 @@ fn stream_waits_are_counted_as_generator_waits() {
         totals.routes_sum.ledger
     );
     assert!(totals.load.stream_waits * 2 > totals.routes_sum.ledger.scheduled, "{}", totals.load.stream_waits);
-    assert_eq!((sim.account.connections_max, sim.account.untaken), (2, 0));
+    assert_eq!((sim.account.connections_max, sim.account.unprocessed_streams), (2, 0));
     let (service_ns, response_ns) =
         (totals.routes_sum.service.mean_ns() as u64, totals.routes_sum.response.mean_ns() as u64);
     assert!(
@@ -92,8 +92,8 @@ fn refused_streams_are_resent_and_counted() {
         let sim = run(&plan, &server, first_seed());
         let totals = sim.run.totals();
         assert_eq!(totals.routes_sum.ledger.succeeded, 2_000, "{:?}", totals.routes_sum.ledger);
-        assert!(sim.account.untaken >= 2_000 / 7, "{}", sim.account.untaken);
-        assert_eq!(totals.load.resent, sim.account.untaken);
+        assert!(sim.account.unprocessed_streams >= 2_000 / 7, "{}", sim.account.unprocessed_streams);
+        assert_eq!(totals.load.resent, sim.account.unprocessed_streams);
         assert_eq!(sim.account.requests, 2_000);
     }
 }
@@ -110,7 +110,7 @@ fn an_always_refused_request_fails_after_the_last_try() {
         "{:?}",
         totals.routes_sum.ledger
     );
-    assert_eq!((sim.account.untaken, sim.account.requests), (90, 0));
+    assert_eq!((sim.account.unprocessed_streams, sim.account.requests), (90, 0));
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn ledger_accounts_for_every_h2_request_under_every_fault() {
         };
         let plan = plan_over_h2(load, some(&mut rng, 1, 20) as u32).with_change(|plan| {
             plan.load.duration_ns = Some(SECOND / 4);
-            plan.carriage.connections_max = some(&mut rng, 1, 50) as u32;
+            plan.connection_plan.connections_max = some(&mut rng, 1, 50) as u32;
         });
         let how = SimH2 {
             refuses_every: (rng.uniform_below(2) == 0).then(|| some(&mut rng, 2, 20)),

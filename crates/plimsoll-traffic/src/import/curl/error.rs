@@ -6,7 +6,7 @@
 pub enum CurlError {
     /// A quotation is never closed; the value is its quotation mark.
     #[error("the curl command ends inside quotation marks ({0}): copy the whole command")]
-    Quotation(char),
+    UnclosedQuotation(char),
     /// The command line does not begin with `curl`.
     #[error("the text is not a curl command, which begins with curl: copy the whole command")]
     NotCurl,
@@ -15,22 +15,22 @@ pub enum CurlError {
     NoUrl,
     /// The command line has several URLs; the value is their number.
     #[error("the curl command names {0} URLs: give only one")]
-    Urls(usize),
+    SeveralUrls(usize),
     /// The command line has an unknown option.
     #[error("the option {0} is not supported: leave this option out")]
-    Unknown(String),
+    UnknownOption(String),
     /// The last option lacks its value.
     #[error("the option {0} needs a value")]
-    NoValue(String),
+    MissingValue(String),
     /// An option has an invalid value. The second field says which values are valid.
     #[error("the value of {0} is not supported: {1}")]
-    Value(String, &'static str),
+    InvalidValue(String, &'static str),
     /// The command line has a shell expansion, such as a variable.
     #[error("a shell would replace {0}, but no shell reads this command: write the value itself")]
-    Shell(String),
+    ShellExpansion(String),
     /// Another command follows the curl command.
     #[error("a second command follows the curl command: copy only the first command")]
-    Commands,
+    TrailingCommand,
     /// The URL has a character that curl expands to several URLs; the value is this character.
     #[error(
         "the URL of the curl command has {0}, which curl expands to several URLs: write one URL, or add -g to use \

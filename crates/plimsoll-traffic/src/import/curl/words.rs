@@ -77,7 +77,7 @@ impl ShellWords {
                 '\'' => {
                     let word = read.begin_quoted_part();
                     loop {
-                        match rest.next().ok_or(CurlError::Quotation('\''))? {
+                        match rest.next().ok_or(CurlError::UnclosedQuotation('\''))? {
                             '\'' => break,
                             plain => word.push(plain),
                         }
@@ -146,7 +146,7 @@ impl ShellWords {
 fn refuse_trailing_words(rest: Chars) -> Result<(), CurlError> {
     let rest: String = rest.collect();
     let is_more = rest.lines().map(str::trim).any(|line| !line.is_empty() && !line.starts_with('#'));
-    if is_more { Err(CurlError::Commands) } else { Ok(()) }
+    if is_more { Err(CurlError::TrailingCommand) } else { Ok(()) }
 }
 
 /// Returns an error for a shell variable or command substitution. Names in lower case after `$` are
@@ -158,9 +158,9 @@ fn refuse_shell_expansion(c: char, rest: &Chars) -> Result<(), CurlError> {
     let is_name = name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
         && !name[..end].bytes().any(|byte| byte.is_ascii_lowercase());
     match c {
-        '`' => Err(CurlError::Shell("a command in backquotes".to_owned())),
-        '$' if text.starts_with('(') => Err(CurlError::Shell("a command in $( )".to_owned())),
-        '$' if is_name => Err(CurlError::Shell(format!("the variable ${}", &name[..end]))),
+        '`' => Err(CurlError::ShellExpansion("a command in backquotes".to_owned())),
+        '$' if text.starts_with('(') => Err(CurlError::ShellExpansion("a command in $( )".to_owned())),
+        '$' if is_name => Err(CurlError::ShellExpansion(format!("the variable ${}", &name[..end]))),
         _ => Ok(()),
     }
 }
@@ -168,9 +168,9 @@ fn refuse_shell_expansion(c: char, rest: &Chars) -> Result<(), CurlError> {
 /// Parses the text between two `"` and appends it to `word`.
 fn double_quoted(rest: &mut Chars, word: &mut String) -> Result<(), CurlError> {
     loop {
-        match rest.next().ok_or(CurlError::Quotation('"'))? {
+        match rest.next().ok_or(CurlError::UnclosedQuotation('"'))? {
             '"' => return Ok(()),
-            '\\' => match rest.next().ok_or(CurlError::Quotation('"'))? {
+            '\\' => match rest.next().ok_or(CurlError::UnclosedQuotation('"'))? {
                 '\n' => {}
                 escaped @ ('"' | '\\' | '$' | '`') => word.push(escaped),
                 plain => word.extend(['\\', plain]),
@@ -191,10 +191,10 @@ fn ansi_quoted(rest: &mut Chars, word: &mut String) -> Result<(), CurlError> {
     // form one character.
     let mut bytes = Vec::new();
     loop {
-        let c = rest.next().ok_or(CurlError::Quotation('\''))?;
+        let c = rest.next().ok_or(CurlError::UnclosedQuotation('\''))?;
         let plain = match c {
             '\'' => break,
-            '\\' => match rest.next().ok_or(CurlError::Quotation('\''))? {
+            '\\' => match rest.next().ok_or(CurlError::UnclosedQuotation('\''))? {
                 'n' => '\n',
                 'r' => '\r',
                 't' => '\t',
@@ -328,9 +328,9 @@ mod tests {
             ("'' \"\" x", Ok(&["", "", "x"])),
             ("'a'\"b\"c", Ok(&["abc"])),
             ("", Ok(&[])),
-            ("'a", Err(CurlError::Quotation('\''))),
-            ("\"a\\", Err(CurlError::Quotation('"'))),
-            ("$'a\\", Err(CurlError::Quotation('\''))),
+            ("'a", Err(CurlError::UnclosedQuotation('\''))),
+            ("\"a\\", Err(CurlError::UnclosedQuotation('"'))),
+            ("$'a\\", Err(CurlError::UnclosedQuotation('\''))),
         ] {
             assert_words(line, expect);
         }
@@ -357,7 +357,7 @@ mod tests {
         assert_words("curl h -d 'a | b > c; d # e'", Ok(&["curl", "h", "-d", "a | b > c; d # e"]));
         assert_words("curl h -d '|' '>' \\;", Ok(&["curl", "h", "-d", "|", ">", ";"]));
         for line in ["curl h && curl i", "curl h; echo x", "curl h || true", "curl h & curl i"] {
-            assert_words(line, Err(CurlError::Commands));
+            assert_words(line, Err(CurlError::TrailingCommand));
         }
         for (line, what) in [
             ("curl -H \"Authorization: Bearer $TOKEN\" h", "the variable $TOKEN"),
@@ -365,7 +365,7 @@ mod tests {
             ("curl -d \"$(cat s3cret)\" h", "a command in $( )"),
             ("curl -d `cat s3cret` h", "a command in backquotes"),
         ] {
-            assert_words(line, Err(CurlError::Shell(what.to_owned())));
+            assert_words(line, Err(CurlError::ShellExpansion(what.to_owned())));
         }
         assert_words("curl 'h/$TOKEN' \"h/?$filter=1\" \\$A", Ok(&["curl", "h/$TOKEN", "h/?$filter=1", "$A"]));
     }

@@ -90,7 +90,7 @@ fn write_steps(steps: &[DraftStep], path: &str, out: &mut String) {
         if let Some(think) = &step.think {
             line("think", &toml_text(think));
         }
-        match &step.what {
+        match &step.action {
             DraftAction::Request(request) => {
                 if let Some(times) = step.times {
                     line("repeat", &times.to_string());

@@ -28,7 +28,7 @@ pub struct RecordedSecretFinder<'a> {
     answers: Vec<(String, &'a TreeNode)>,
     /// The text of the note for each pair of name and value. A pair that is sent several times gets
     /// the same note.
-    told: HashMap<(String, String), String>,
+    note_by_secret: HashMap<(String, String), String>,
 }
 
 /// A value in a recorded request.
@@ -38,7 +38,7 @@ struct RecordedValue {
     value: String,
     /// The part of the request with the value, as a phrase: `its query` or `its body`. `None` for a
     /// header field.
-    within: Option<&'static str>,
+    request_part: Option<&'static str>,
 }
 
 impl<'a> RecordedSecretFinder<'a> {
@@ -63,11 +63,11 @@ impl<'a> RecordedSecretFinder<'a> {
         let mut told = Vec::new();
         for it in sent {
             let key = (it.name.to_ascii_lowercase(), it.value.clone());
-            let text = match self.told.get(&key) {
+            let text = match self.note_by_secret.get(&key) {
                 Some(text) => text.clone(),
                 None => {
                     let text = self.secret_note_text(&it, step);
-                    self.told.insert(key, text.clone());
+                    self.note_by_secret.insert(key, text.clone());
                     text
                 }
             };
@@ -78,7 +78,7 @@ impl<'a> RecordedSecretFinder<'a> {
 
     fn secret_note_text(&self, sent: &RecordedValue, request_name: &str) -> String {
         let name: String = sent.name.chars().filter(|c| !c.is_control()).take(60).collect();
-        let secret_name = match sent.within {
+        let secret_name = match sent.request_part {
             None => format!("the header {name}"),
             Some(within) => format!("'{name}' of {within}"),
         };
@@ -112,7 +112,7 @@ impl<'a> RecordedSecretFinder<'a> {
     fn find_source_step(&self, value: &str) -> Option<(&str, Option<String>)> {
         // The scheme before the value, such as `Bearer`, is absent in responses.
         let bare = value.split_whitespace().last()?;
-        if bare.chars().count() < FOUND_CHARS_MIN || self.told.len() >= SEARCHED_VALUES_MAX {
+        if bare.chars().count() < FOUND_CHARS_MIN || self.note_by_secret.len() >= SEARCHED_VALUES_MAX {
             return None;
         }
         self.answers
@@ -180,7 +180,7 @@ fn collect_header_values(request: &TreeNode, is_sent: impl Fn(&str) -> bool, out
             && is_sent(&name.trim().to_ascii_lowercase())
         {
             let (name, value) = (name.trim().to_ascii_lowercase(), value.to_owned());
-            out.push(RecordedValue { at: header.at, name, value, within: None });
+            out.push(RecordedValue { at: header.at, name, value, request_part: None });
         }
     }
 }
@@ -196,7 +196,7 @@ fn collect_query_values(request: &TreeNode, out: &mut Vec<RecordedValue>) {
 fn pairs_in_text(text: &str, at: TextPosition, within: &'static str, out: &mut Vec<RecordedValue>) {
     let decoded = |text: &str| String::from_utf8_lossy(&percent_decode(&text.replace('+', " "))).into_owned();
     for (name, value) in text.split('&').filter_map(|pair| pair.split_once('=')) {
-        out.push(RecordedValue { at, name: decoded(name), value: decoded(value), within: Some(within) });
+        out.push(RecordedValue { at, name: decoded(name), value: decoded(value), request_part: Some(within) });
     }
 }
 
@@ -213,7 +213,7 @@ fn collect_body_values(request: &TreeNode, out: &mut Vec<RecordedValue>) {
                     at: parameter.at,
                     name: name.to_owned(),
                     value: value.to_owned(),
-                    within: Some(BODY_PLACE_TEXT),
+                    request_part: Some(BODY_PLACE_TEXT),
                 });
             }
         }
@@ -240,7 +240,7 @@ fn collect_json_values(node: &TreeNode, at: TextPosition, depth: u32, out: &mut 
                     at,
                     name: key.name.clone(),
                     value: value.to_owned(),
-                    within: Some("its body"),
+                    request_part: Some("its body"),
                 });
             }
             None => collect_json_values(node, at, depth + 1, out),

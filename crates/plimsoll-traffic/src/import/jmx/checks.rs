@@ -92,7 +92,7 @@ fn match_number_note(number: &str) -> Result<Option<&'static str>, String> {
 /// the reference `${name}` unchanged, and no request fails.
 fn extractor_default(element: &Element, values: &TestPlanVariables, kind: &str, name: &str) -> Option<String> {
     // A step condition tests whether this extractor found anything, so the default is empty.
-    if values.asked.contains(name) {
+    if values.condition_variables.contains(name) {
         return Some(String::new());
     }
     let text = element.property(&format!("{kind}.default")).unwrap_or_default().trim();
@@ -288,8 +288,8 @@ fn read_regex_extractor(
     let pattern = part("RegexExtractor.regex");
     let group = part("RegexExtractor.template").strip_prefix('$').and_then(|rest| rest.strip_suffix('$'));
     let pattern = match group.and_then(|group| group.parse::<usize>().ok()) {
-        Some(0) => format!("({})", keep_one_group(pattern, 0)),
-        Some(group) => keep_one_group(pattern, group),
+        Some(0) => format!("({})", keep_one_capturing_group(pattern, 0)),
+        Some(group) => keep_one_capturing_group(pattern, group),
         None => {
             return Err(
                 "the JMeter extractor is not imported: its template is not the number of one group, such as $1$"
@@ -322,7 +322,7 @@ fn read_regex_extractor(
 
 /// Returns the pattern with only group number `kept` as a capturing group. If `kept` is 0, no group
 /// captures.
-fn keep_one_group(pattern: &str, kept: usize) -> String {
+fn keep_one_capturing_group(pattern: &str, kept: usize) -> String {
     let (mut out, mut number, mut in_class) = (String::new(), 0, false);
     let mut chars = pattern.chars().peekable();
     while let Some(c) = chars.next() {
@@ -386,8 +386,11 @@ fn json_extractor(
     let mut defaults = part("JSONPostProcessor.defaultValues").split(';');
     for (name, path) in own_names(element).iter().zip(paths) {
         let default = defaults.next().unwrap_or_default().trim();
-        let default =
-            if values.asked.contains(name) { Some(String::new()) } else { values.text_without_templates(default) };
+        let default = if values.condition_variables.contains(name) {
+            Some(String::new())
+        } else {
+            values.text_without_templates(default)
+        };
         let default = Some(default.unwrap_or_default());
         let from = check_json_path(path)?;
         if of_names.next() == Some(&Some(ALL_MATCHES_NOTE)) {
@@ -435,7 +438,7 @@ mod tests {
             ("a(b)", 0, "a(?:b)"),
             ("\\(a[(](b(?:c))", 1, "\\(a[(](b(?:c))"),
         ] {
-            assert_eq!(keep_one_group(pattern, group), expect, "{pattern}");
+            assert_eq!(keep_one_capturing_group(pattern, group), expect, "{pattern}");
         }
     }
 

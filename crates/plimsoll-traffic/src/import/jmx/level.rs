@@ -9,7 +9,7 @@ use crate::file::TextPosition;
 
 /// The cost of looking up one property in the request defaults, in bytes of the import's memory
 /// budget.
-const DEFAULT_BYTES: usize = 8;
+const DEFAULT_LOOKUP_COST_BYTES: usize = 8;
 
 /// The elements of one level of the plan, which apply to the requests of this level and below.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub struct TestLevel<'a, 'i> {
     /// The cost of looking up the request defaults once, in bytes of the import's memory budget.
     pub defaults_bytes: usize,
     pub headers: Vec<(String, DraftText)>,
-    pub users: Vec<LevelCredentials>,
+    pub credentials: Vec<LevelCredentials>,
     pub cookies: Vec<LevelCookie>,
     /// Whether the level has a cookie manager. JMeter sends cookies only with a cookie manager.
     pub keeps_cookies: bool,
@@ -93,8 +93,8 @@ impl LevelCredentials {
 impl LevelCookie {
     /// Returns whether the cookie is sent to a URL: domain, path and TLS must match, as in browsers
     /// (RFC 6265, 5.4).
-    fn is_sent(&self, asked: &CookieTarget) -> bool {
-        let CookieTarget { host, is_name, path: asked_path, is_secure } = asked;
+    fn is_sent_to(&self, request_target: &CookieTarget) -> bool {
+        let CookieTarget { host, is_host_name: is_name, path: asked_path, is_secure } = request_target;
         let domain = self.domain.as_str();
         let of_host = host == domain
             || *is_name && !domain.is_empty() && host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
@@ -109,33 +109,33 @@ impl LevelCookie {
 /// The parts of a URL that decide which cookies are sent.
 struct CookieTarget {
     host: String,
-    is_name: bool,
+    is_host_name: bool,
     path: String,
     is_secure: bool,
 }
 
 impl CookieTarget {
-    fn new(asked: &RequestUrl) -> CookieTarget {
-        let host = asked.host.file_text(false).to_ascii_lowercase();
+    fn new(request_url: &RequestUrl) -> CookieTarget {
+        let host = request_url.host.file_text(false).to_ascii_lowercase();
         let is_name = host.parse::<std::net::IpAddr>().is_err();
-        let mut path = asked.target.file_text(false);
+        let mut path = request_url.target.file_text(false);
         path.truncate(path.find('?').unwrap_or(path.len()));
-        CookieTarget { host, is_name, path, is_secure: asked.scheme.eq_ignore_ascii_case("https") }
+        CookieTarget { host, is_host_name: is_name, path, is_secure: request_url.scheme.eq_ignore_ascii_case("https") }
     }
 }
 
 impl JmxReader {
     /// Returns the `Authorization` value for a request. Only the innermost level with credentials
     /// applies.
-    pub fn authorization_header(&mut self, levels: &[TestLevel], asked: &RequestUrl) -> Option<DraftText> {
-        let users = levels.iter().rev().map(|level| &level.users).find(|users| !users.is_empty())?;
+    pub fn authorization_header(&mut self, levels: &[TestLevel], request_url: &RequestUrl) -> Option<DraftText> {
+        let users = levels.iter().rev().map(|level| &level.credentials).find(|users| !users.is_empty())?;
         // The URL of each request is compared with the URL prefix of each user, so each comparison
         // is charged to the memory budget.
         let bytes: usize = users.iter().map(|user| user.url_prefix.len()).sum();
         if !self.values.spend_budget_for(bytes, "this JMeter plan has too many credentials in authorization managers") {
             return None;
         }
-        let urls = asked.url_text_variants();
+        let urls = request_url.url_text_variants();
         let user = users.iter().find(|user| user.applies_to_url(&urls));
         if user.is_none() {
             for user in users.iter().filter(|user| user.url.as_literal().is_none()) {
@@ -148,16 +148,16 @@ impl JmxReader {
     }
 
     /// Returns the `Cookie` value for a request. Only the innermost level with cookies applies.
-    pub fn cookie_header(&mut self, levels: &[TestLevel], asked: &RequestUrl) -> Option<DraftText> {
+    pub fn cookie_header(&mut self, levels: &[TestLevel], request_url: &RequestUrl) -> Option<DraftText> {
         let cookies = levels.iter().rev().map(|level| &level.cookies).find(|cookies| !cookies.is_empty())?;
-        let (mut sent, scope) = (DraftText::default(), CookieTarget::new(asked));
+        let (mut sent, scope) = (DraftText::default(), CookieTarget::new(request_url));
         for cookie in cookies {
             // Each request gets a copy of each cookie, or a note, so each cookie is charged to the
             // memory budget.
             if !self.values.spend_budget_for(cookie.bytes, "this JMeter plan has too many cookies in cookie managers") {
                 break;
             }
-            if !cookie.is_sent(&scope) {
+            if !cookie.is_sent_to(&scope) {
                 let text = format!(
                     "the cookie '{name}' belongs to another host or path, or to https only: this cookie is not sent \
                      to the target",
@@ -181,7 +181,7 @@ impl JmxReader {
                 "ConfigTestElement" if element.node.attribute("guiclass") == Some("HttpDefaultsGui") => {
                     self.note_ignored_properties(element, &short_text(element.name()));
                     level.defaults.push(*element);
-                    level.defaults_bytes += DEFAULT_BYTES * (1 + element.node.children().count());
+                    level.defaults_bytes += DEFAULT_LOOKUP_COST_BYTES * (1 + element.node.children().count());
                 }
                 "HeaderManager" => {
                     for header in element.collection_items("HeaderManager.headers") {
@@ -193,17 +193,19 @@ impl JmxReader {
                         }
                         if name.contains("${") {
                             let text = "a header whose name has a placeholder is not imported";
-                            self.draft.note_omission(xml::place(header), text);
+                            self.draft.note_omission(xml::provisional_position(header), text);
                             continue;
                         }
-                        let value = self.text(value, xml::place(header));
+                        let value = self.text(value, xml::provisional_position(header));
                         level.headers.push((name.to_owned(), value));
                     }
                 }
                 "CookieManager" => {
                     level.keeps_cookies = true;
                     for cookie in element.collection_items("CookieManager.cookies") {
-                        let (at, part) = (xml::place(cookie), |name: &str| property(cookie, name).unwrap_or_default());
+                        let (at, part) = (xml::provisional_position(cookie), |name: &str| {
+                            property(cookie, name).unwrap_or_default()
+                        });
                         let value = self.text(part("Cookie.value").trim(), at);
                         let domain = self.text(part("Cookie.domain").trim(), at);
                         let name = cookie.attribute("name").unwrap_or_default().to_owned();
@@ -250,7 +252,7 @@ impl JmxReader {
     fn read_authorization_manager(&mut self, element: &Element, level: &mut TestLevel) {
         for user in element.collection_items("AuthManager.auth_list") {
             let part = |name: &str| property(user, name).unwrap_or_default();
-            let at = xml::place(user);
+            let at = xml::provisional_position(user);
             let url = self.text(part("Authorization.url").trim(), at);
             let mechanism = part("Authorization.mechanism").trim();
             if !["", "BASIC", "BASIC_DIGEST"].contains(&mechanism) {
@@ -260,7 +262,7 @@ impl JmxReader {
                 );
                 self.draft.note_repeated_omission(at, text);
                 let begins = url.file_text(false);
-                level.users.push(LevelCredentials { at, url, url_prefix: begins, authorization: None });
+                level.credentials.push(LevelCredentials { at, url, url_prefix: begins, authorization: None });
                 continue;
             }
             let [name, password] = ["Authorization.username", "Authorization.password"]
@@ -276,7 +278,12 @@ impl JmxReader {
                 }
             }
             let begins = url.file_text(false);
-            level.users.push(LevelCredentials { at, url, url_prefix: begins, authorization: Some(authorization) });
+            level.credentials.push(LevelCredentials {
+                at,
+                url,
+                url_prefix: begins,
+                authorization: Some(authorization),
+            });
         }
     }
 

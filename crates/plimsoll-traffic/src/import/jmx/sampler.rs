@@ -16,7 +16,7 @@ const REDIRECTS_MAX: u32 = 20;
 const REQUESTS_MAX: usize = 10_000;
 /// The cost of each inherited header field, timer and assertion of a request, in bytes of the
 /// import's memory budget.
-const INHERITED_BYTES: usize = 64;
+const INHERITED_ELEMENT_COST_BYTES: usize = 64;
 /// The properties of a sampler that are imported, or whose omission other code reports.
 const IMPORTED_PROPERTIES: [&str; 17] = [
     "HTTPsampler.Arguments",
@@ -52,7 +52,7 @@ const JMETER_PROPERTIES: [&str; 10] = [
 ];
 
 impl JmxReader {
-    pub fn sampler<'a, 'i>(
+    pub fn import_sampler<'a, 'i>(
         &mut self,
         element: &Element<'a, 'i>,
         levels: &mut Vec<TestLevel<'a, 'i>>,
@@ -84,7 +84,8 @@ impl JmxReader {
         // Each request gets a copy of all inherited elements, so the copies are charged to the
         // memory budget.
         let of_level = |level: &TestLevel| {
-            INHERITED_BYTES * (level.headers.len() + level.timers.len() + level.assertions.len()) + level.defaults_bytes
+            INHERITED_ELEMENT_COST_BYTES * (level.headers.len() + level.timers.len() + level.assertions.len())
+                + level.defaults_bytes
         };
         let inherited: usize = levels.iter().map(of_level).sum();
         let what = "the requests of this JMeter plan inherit too many headers, timers, assertions and defaults";
@@ -145,7 +146,7 @@ impl JmxReader {
         let is_url = self.values.convert_to_template(&path).0.beginning().contains("://");
         let asked = match is_url {
             true => self.absolute_url(&path, name, at)?,
-            false => self.url_of_parts([&scheme, &domain, &port, &path], name, at)?,
+            false => self.url_from_parts([&scheme, &domain, &port, &path], name, at)?,
         };
         request.target = asked.target.clone();
         self.import_request_body(element, &defaults, &mut request, name);
@@ -226,7 +227,7 @@ impl JmxReader {
             at: Some(at),
             name,
             think,
-            what: DraftAction::Request(Box::new(request)),
+            action: DraftAction::Request(Box::new(request)),
             ..DraftStep::default()
         })
     }
@@ -251,7 +252,7 @@ impl JmxReader {
 
     /// Returns the URL of a sampler with separate scheme, domain, port and path. `None` if the
     /// origin (scheme, host and port) differs from the origin of the first request.
-    fn url_of_parts(
+    fn url_from_parts(
         &mut self,
         [scheme, domain, port, path]: [&str; 4],
         name: &str,
@@ -311,7 +312,7 @@ impl JmxReader {
                 let (scheme, after) = whole.split_once("://").unwrap_or(("http", whole));
                 let slash = first_slash_outside_braces(after).unwrap_or(after.len());
                 let path = if slash == after.len() { "/" } else { &after[slash..] };
-                self.url_of_parts([scheme, &after[..slash], "", path], name, at)
+                self.url_from_parts([scheme, &after[..slash], "", path], name, at)
             }
         }
     }
@@ -353,7 +354,7 @@ impl JmxReader {
                 }
                 None => {
                     let text = format!("'{name}': an upload file whose name has a placeholder is not sent");
-                    self.draft.note_omission(xml::place(file), text)
+                    self.draft.note_omission(xml::provisional_position(file), text)
                 }
             }
         }
@@ -439,7 +440,8 @@ impl JmxReader {
         let mut names: HashSet<String> = HashSet::new();
         for (number, holder) in std::iter::once(&element).chain(defaults).enumerate() {
             for argument in holder.collection_items("Arguments.arguments") {
-                let (at, part) = (xml::place(argument), |name: &str| property(argument, name).unwrap_or_default());
+                let (at, part) =
+                    (xml::provisional_position(argument), |name: &str| property(argument, name).unwrap_or_default());
                 let name_text = self.text(part("Argument.name"), at);
                 let Some(name) = name_text.as_literal() else {
                     self.draft.note_omission(at, "a parameter whose name has a placeholder is not imported");

@@ -46,7 +46,7 @@ const CHOICE_CONTROLLERS: [&str; 8] = [
 
 impl JmxReader {
     /// Converts the elements of a level to steps.
-    pub fn steps<'a, 'i>(
+    pub fn import_steps<'a, 'i>(
         &mut self,
         elements: &[Element<'a, 'i>],
         levels: &mut Vec<TestLevel<'a, 'i>>,
@@ -67,18 +67,20 @@ impl JmxReader {
             let group = |steps: Vec<DraftStep>| DraftStep {
                 at: Some(at),
                 name: Some(name.clone()).filter(|name| !name.is_empty()),
-                what: DraftAction::Steps(steps),
+                action: DraftAction::Steps(steps),
                 ..DraftStep::default()
             };
             match element.kind() {
-                "HTTPSamplerProxy" | "HTTPSampler" | "HTTPSampler2" => steps.extend(self.sampler(element, levels)),
+                "HTTPSamplerProxy" | "HTTPSampler" | "HTTPSampler2" => {
+                    steps.extend(self.import_sampler(element, levels))
+                }
                 "LoopController" => {
                     let times =
                         element.property("LoopController.loops").and_then(|text| self.values.literal_number(text));
                     let times = times.filter(|times| {
                         *times >= 0.0 && !element.is_property_true("LoopController.continue_forever") || *times >= 1.0
                     });
-                    let inner = self.steps(&element.child_elements(), levels, depth + 1);
+                    let inner = self.import_steps(&element.child_elements(), levels, depth + 1);
                     if times.is_some_and(|times| times < 1.0) {
                         continue;
                     }
@@ -101,11 +103,11 @@ impl JmxReader {
                     }
                 }
                 "OnceOnlyController" => {
-                    let inner = self.steps(&element.child_elements(), levels, depth + 1);
+                    let inner = self.import_steps(&element.child_elements(), levels, depth + 1);
                     steps.push(DraftStep { once: true, ..group(inner) });
                 }
                 "IfController" => {
-                    let inner = self.steps(&element.child_elements(), levels, depth + 1);
+                    let inner = self.import_steps(&element.child_elements(), levels, depth + 1);
                     let text = element.property("IfController.condition").unwrap_or_default();
                     let mut step = group(inner);
                     match self.parse_condition(text) {
@@ -120,7 +122,7 @@ impl JmxReader {
                     steps.push(step);
                 }
                 kind if SEQUENTIAL_CONTROLLERS.contains(&kind) => {
-                    let inner = self.steps(&element.child_elements(), levels, depth + 1);
+                    let inner = self.import_steps(&element.child_elements(), levels, depth + 1);
                     steps.push(group(inner));
                 }
                 kind if CHOICE_CONTROLLERS.contains(&kind) => {
@@ -128,7 +130,7 @@ impl JmxReader {
                         at,
                         format!("'{name}' ({kind}): plimsoll runs all steps of this controller once, in order"),
                     );
-                    let inner = self.steps(&element.child_elements(), levels, depth + 1);
+                    let inner = self.import_steps(&element.child_elements(), levels, depth + 1);
                     steps.push(group(inner));
                 }
                 "TestAction" => {

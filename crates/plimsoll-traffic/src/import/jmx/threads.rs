@@ -11,7 +11,7 @@ use crate::file::TextPosition;
 /// The largest number of stages of an imported load.
 const STAGES_MAX: usize = 200;
 /// The longest imported duration, s.
-const SECONDS_MAX: f64 = 1e7;
+const DURATION_S_MAX: f64 = 1e7;
 
 /// Threads that ramp up, stay at one level, and ramp down.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,7 +59,7 @@ struct Ramp {
 #[derive(Debug, Clone, PartialEq)]
 enum ThreadArrivals {
     /// A number of threads that changes over time and ends at a known time.
-    Over(Vec<ThreadSpan>),
+    Spans(Vec<ThreadSpan>),
     /// Threads that start within `ramp_s` seconds, and the number of loops that each thread runs.
     /// If `loops` is `None`, the threads run endlessly.
     Loops { ramp_s: f64, loops: Option<f64> },
@@ -83,9 +83,9 @@ struct GroupLoad {
 /// A throughput timer of JMeter, which limits the rate of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct TimerRate {
-    per_minute: f64,
+    requests_per_minute: f64,
     /// Whether the rate applies to each thread. If false, all threads together have this rate.
-    is_each: bool,
+    is_per_thread: bool,
     at: TextPosition,
     /// The index of the thread group with the timer. `None` if the timer applies to all groups.
     group: Option<usize>,
@@ -95,9 +95,9 @@ struct TimerRate {
 #[derive(Debug, Default)]
 pub struct JmxLoad {
     groups: Vec<GroupLoad>,
-    pace: Option<TimerRate>,
+    timer_rate: Option<TimerRate>,
     /// Whether the importer is inside a thread group.
-    is_inside: bool,
+    is_in_group: bool,
 }
 
 impl JmxLoad {
@@ -121,7 +121,7 @@ impl JmxLoad {
             "UltimateThreadGroup" => ultimate_group_load(element, values),
             "OpenModelThreadGroup" => {
                 let schedule = element.property("OpenModelThreadGroup.schedule").unwrap_or_default();
-                let ramps = values.text_without_templates(schedule).and_then(|text| schedule_ramps(&text));
+                let ramps = values.text_without_templates(schedule).and_then(|text| parse_schedule(&text));
                 (None, ramps.map_or(ThreadArrivals::Unknown, ThreadArrivals::Rate))
             }
             _ => (None, ThreadArrivals::Unknown),
@@ -142,13 +142,13 @@ impl JmxLoad {
             start_pattern: coming,
             requests: 0,
         });
-        self.is_inside = true;
+        self.is_in_group = true;
         threads
     }
 
     /// Ends the current thread group, whose sessions have `requests` requests each.
     pub fn end(&mut self, requests: usize) {
-        self.is_inside = false;
+        self.is_in_group = false;
         if let Some(group) = self.groups.last_mut() {
             group.requests = requests;
         }
@@ -157,9 +157,9 @@ impl JmxLoad {
     /// Adds a timer with a rate of requests a minute, for each thread or for all threads together.
     /// Returns false, without effect, if there is a timer already.
     pub fn set_timer_rate(&mut self, per_minute: f64, is_each: bool, at: TextPosition) -> bool {
-        let group = self.is_inside.then(|| self.groups.len() - 1);
-        let is_first = self.pace.is_none();
-        self.pace.get_or_insert(TimerRate { per_minute, is_each, at, group });
+        let group = self.is_in_group.then(|| self.groups.len() - 1);
+        let is_first = self.timer_rate.is_none();
+        self.timer_rate.get_or_insert(TimerRate { requests_per_minute: per_minute, is_per_thread: is_each, at, group });
         is_first
     }
 
@@ -194,12 +194,16 @@ impl JmxLoad {
         }
         let threads: f64 = groups.iter().filter_map(|group| group.threads).sum();
         self.set_duration_and_sessions(&groups, &mut load);
-        if let Some(pace) = self.pace {
+        if let Some(pace) = self.timer_rate {
             let of_all = pace.group.is_none() || groups.len() == 1;
             let asked: f64 = groups.iter().map(|group| group.threads.unwrap_or(1.0) * group.requests as f64).sum();
             let each = asked / groups.iter().map(|group| group.threads.unwrap_or(1.0)).sum::<f64>().max(1.0);
             if of_all && each >= 1.0 {
-                let per_minute = if pace.is_each { pace.per_minute * threads.max(1.0) } else { pace.per_minute };
+                let per_minute = if pace.is_per_thread {
+                    pace.requests_per_minute * threads.max(1.0)
+                } else {
+                    pace.requests_per_minute
+                };
                 let rate = number_text((per_minute / 60.0 / each).max(0.001));
                 let text = format!(
                     "a JMeter timer of {requests} requests a minute becomes an open loop of {rate} sessions a second",
@@ -211,7 +215,7 @@ impl JmxLoad {
             }
             let text = format!(
                 "a JMeter timer of {requests} requests a minute is not imported: set the rate of the load",
-                requests = number_text(pace.per_minute)
+                requests = number_text(pace.requests_per_minute)
             );
             left_out.push((pace.at, text));
         }
@@ -231,11 +235,11 @@ impl JmxLoad {
         let stretches: Vec<ThreadSpan> = groups
             .iter()
             .flat_map(
-                |group| if let ThreadArrivals::Over(stretches) = &group.start_pattern { &stretches[..] } else { &[] },
+                |group| if let ThreadArrivals::Spans(stretches) = &group.start_pattern { &stretches[..] } else { &[] },
             )
             .copied()
             .collect();
-        if !groups.is_empty() && groups.iter().all(|group| matches!(group.start_pattern, ThreadArrivals::Over(_))) {
+        if !groups.is_empty() && groups.iter().all(|group| matches!(group.start_pattern, ThreadArrivals::Spans(_))) {
             let ramps = total_threads_over_time(&stretches);
             // A plan whose thread groups have no threads gets no load.
             if ramps.iter().all(|ramp| ramp.from <= 0.0 && ramp.to <= 0.0) {
@@ -255,7 +259,7 @@ impl JmxLoad {
         for group in groups {
             let ramp_s = match &group.start_pattern {
                 ThreadArrivals::Loops { ramp_s, .. } => *ramp_s,
-                ThreadArrivals::Over(stretches) => stretches.iter().map(|it| it.ramp_s).fold(0.0, f64::max),
+                ThreadArrivals::Spans(stretches) => stretches.iter().map(|it| it.ramp_s).fold(0.0, f64::max),
                 _ => 0.0,
             };
             if ramp_s > 1.0 && group.threads.is_some_and(|threads| threads > 1.0) {
@@ -273,7 +277,7 @@ impl JmxLoad {
     /// Sets the end of a load: its duration, and its number of sessions.
     fn set_duration_and_sessions(&self, groups: &[&GroupLoad], load: &mut DraftLoad) {
         let end_s = |group: &&GroupLoad| match &group.start_pattern {
-            ThreadArrivals::Over(stretches) => {
+            ThreadArrivals::Spans(stretches) => {
                 Some(stretches.iter().map(|it| it.change_times_s()[3]).fold(0.0, f64::max))
             }
             _ => None,
@@ -316,7 +320,7 @@ fn standard_group_load(
     let coming = match (duration_s, loops, threads) {
         (Some(duration_s), None, Some(threads)) => {
             let ramp_s = if ramp_s > 1.0 && threads > 1.0 { ramp_s.min(duration_s) } else { 0.0 };
-            ThreadArrivals::Over(vec![ThreadSpan {
+            ThreadArrivals::Spans(vec![ThreadSpan {
                 threads,
                 start_s,
                 ramp_s,
@@ -346,14 +350,14 @@ fn standard_group_load(
 }
 
 /// Returns the length in seconds of the time unit that a thread group uses.
-fn unit_s(element: &Element) -> f64 {
+fn time_unit_length_s(element: &Element) -> f64 {
     if element.property("Unit").is_some_and(|unit| unit.trim() == "S") { 1.0 } else { 60.0 }
 }
 
 /// Returns the load of a concurrency thread group, which grows to a target in steps and stays
 /// there.
 fn concurrency_group_load(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f64>, ThreadArrivals) {
-    let unit_s = unit_s(element);
+    let unit_s = time_unit_length_s(element);
     let (Some(threads), ramp_s) = (number("TargetLevel"), number("RampUp").unwrap_or(0.0) * unit_s) else {
         return (None, ThreadArrivals::Unknown);
     };
@@ -374,12 +378,12 @@ fn concurrency_group_load(number: &impl Fn(&str) -> Option<f64>, element: &Eleme
             })
             .collect(),
     };
-    (Some(threads), ThreadArrivals::Over(stretches))
+    (Some(threads), ThreadArrivals::Spans(stretches))
 }
 
 /// Returns the load of an arrivals thread group, whose rate grows to a target and stays there.
 fn arrivals_group_load(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f64>, ThreadArrivals) {
-    let unit_s = unit_s(element);
+    let unit_s = time_unit_length_s(element);
     let Some(rate) = number("TargetLevel").map(|level| level / unit_s) else { return (None, ThreadArrivals::Unknown) };
     let ramp = Ramp { from: 0.0, to: rate, length_s: number("RampUp").unwrap_or(0.0) * unit_s };
     let hold = Ramp { from: rate, to: rate, length_s: number("Hold").unwrap_or(0.0) * unit_s };
@@ -412,7 +416,7 @@ fn stepping_group_load(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, T
     for stretch in &mut stretches {
         (stretch.hold_s, stretch.stop_s) = (held_s - stretch.start_s - ramp_s, stop_s);
     }
-    (Some(threads), ThreadArrivals::Over(stretches))
+    (Some(threads), ThreadArrivals::Spans(stretches))
 }
 
 /// Returns the load of an ultimate thread group, whose rows have threads, delay, ramp-up, hold and
@@ -430,17 +434,17 @@ fn ultimate_group_load(element: &Element, values: &TestPlanVariables) -> (Option
     let data = element.collection_items("ultimatethreadgroupdata");
     let stretches: Option<Vec<ThreadSpan>> = data.into_iter().map(row).collect();
     match stretches.filter(|stretches| (1..=STAGES_MAX).contains(&stretches.len())) {
-        Some(stretches) => (Some(stretches.iter().map(|it| it.threads).sum()), ThreadArrivals::Over(stretches)),
+        Some(stretches) => (Some(stretches.iter().map(|it| it.threads).sum()), ThreadArrivals::Spans(stretches)),
         None => (None, ThreadArrivals::Unknown),
     }
 }
 
 /// Returns the total number of threads over time, summed over several thread spans.
-fn total_threads_over_time(stretches: &[ThreadSpan]) -> Vec<Ramp> {
-    let mut turns_s: Vec<f64> = stretches.iter().flat_map(ThreadSpan::change_times_s).chain([0.0]).collect();
+fn total_threads_over_time(spans: &[ThreadSpan]) -> Vec<Ramp> {
+    let mut turns_s: Vec<f64> = spans.iter().flat_map(ThreadSpan::change_times_s).chain([0.0]).collect();
     turns_s.sort_by(f64::total_cmp);
     turns_s.dedup_by(|a, b| (*a - *b).abs() < 1e-3);
-    let level = |at_s: f64, side: f64| stretches.iter().map(|it| it.threads_at(at_s, side)).sum::<f64>().round();
+    let level = |at_s: f64, side: f64| spans.iter().map(|it| it.threads_at(at_s, side)).sum::<f64>().round();
     let mut ramps: Vec<Ramp> = Vec::new();
     for ends in turns_s.windows(2) {
         // A ramp from 0 to several threads starts with one thread.
@@ -475,13 +479,13 @@ fn number_text(number: f64) -> String {
 }
 
 fn duration_text(seconds: f64) -> String {
-    let ms = (seconds.min(SECONDS_MAX) * 1e3).round().max(1.0) as u64;
+    let ms = (seconds.min(DURATION_S_MAX) * 1e3).round().max(1.0) as u64;
     if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
 }
 
 /// Parses a schedule of rates such as `rate(1/s) random_arrivals(2 min) rate(5/s)`. A `rate` after
 /// an arrivals entry is the rate at the end of the arrivals entry.
-fn schedule_ramps(text: &str) -> Option<Vec<Ramp>> {
+fn parse_schedule(text: &str) -> Option<Vec<Ramp>> {
     let (mut ramps, mut rate, mut rest) = (Vec::<Ramp>::new(), 0.0, text);
     // Whether the last part of the schedule was an arrivals entry. The rate that follows an
     // arrivals entry is the final rate of that entry.
@@ -551,7 +555,7 @@ fn parse_duration_s(text: &str) -> Option<f64> {
         total += number * if letters == 0 { 1.0 } else { unit_length_s(&rest[..letters])? };
         rest = rest[letters..].trim_start();
     }
-    (total > 0.0 && total <= SECONDS_MAX).then_some(total)
+    (total > 0.0 && total <= DURATION_S_MAX).then_some(total)
 }
 
 #[cfg(test)]
@@ -596,7 +600,7 @@ mod tests {
             ("burst(3)", None),
             ("rate(1/s", None),
         ] {
-            let written = schedule_ramps(text).and_then(|ramps| stages_text(&ramps));
+            let written = parse_schedule(text).and_then(|ramps| stages_text(&ramps));
             assert_eq!(written.as_deref(), expect, "{text}");
             written.iter().for_each(|written| assert!(LoadCurve::parse_rate_curve(written).is_ok(), "{written}"));
         }

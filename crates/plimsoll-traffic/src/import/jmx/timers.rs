@@ -17,7 +17,7 @@ pub struct ThinkTimeSum {
     /// distribution.
     uniform_ms: Option<f64>,
     /// The number of timers with a random part.
-    drawn: usize,
+    random_timers: usize,
 }
 
 /// The result of adding an element to the think time of a request.
@@ -80,7 +80,7 @@ impl ThinkTimeSum {
     }
 
     fn add_random_part(&mut self, mean_ms: f64, variance_ms2: f64, uniform_ms: Option<f64>) {
-        self.drawn += 1;
+        self.random_timers += 1;
         self.mean_ms += mean_ms;
         self.variance_ms2 += variance_ms2;
         self.uniform_ms = uniform_ms;
@@ -89,7 +89,7 @@ impl ThinkTimeSum {
     /// Returns the sum as a think time in the syntax of a traffic file; `None` if the sum is 0.
     pub fn think_time(&self) -> Option<String> {
         const DAY_MS: f64 = 86_400_000.0;
-        let half = match (self.drawn, self.uniform_ms) {
+        let half = match (self.random_timers, self.uniform_ms) {
             (0, _) => 0.0,
             (1, Some(range)) => range / 2.0,
             // The standard deviation of a uniform time is its width divided by sqrt(12), so half

@@ -19,14 +19,14 @@ pub struct TestPlanVariables {
     /// The values of user-defined variables by name.
     pub variables: HashMap<String, String>,
     /// Random variables and counters by name, as template values.
-    pub drawn: HashMap<String, String>,
+    pub generated_values: HashMap<String, String>,
     /// The names of variables that extractors set from responses.
     pub captured: HashSet<String>,
     /// The names of variables that conditions of steps test.
-    pub asked: HashSet<String>,
+    pub condition_variables: HashSet<String>,
     /// The extractor names that are visible in the current thread group. The visibility of
     /// extractor names differs between thread groups.
-    pub seen: ExtractorNames,
+    pub extractor_names: ExtractorNames,
     /// The traffic-file names that extractors outside of setup and teardown thread groups set.
     pub captured_in_load: HashSet<String>,
     /// The prefix that distinguishes names in setup or cleanup requests from names of the load. The
@@ -44,7 +44,7 @@ pub struct TestPlanVariables {
     pub at: Cell<TextPosition>,
     /// The position at which the memory budget ran out, and the clause that begins the error
     /// message. `None` if the budget suffices.
-    pub beyond: Cell<Option<(TextPosition, &'static str)>>,
+    pub budget_exceeded_at: Cell<Option<(TextPosition, &'static str)>>,
 }
 
 /// The names that extractors set, and the visibility of each name in the current thread group. A
@@ -132,11 +132,11 @@ impl TestPlanVariables {
         let lacks = std::cell::RefCell::new(BTreeSet::new());
         let text = text.replace_template_values(|value| {
             let name = name_of(value);
-            if self.seen.has_invisible_extractor(&name) {
+            if self.extractor_names.has_invisible_extractor(&name) {
                 lacks.borrow_mut().insert(undefined_variable_note(&name));
                 return Err(format!("${{{name}}}"));
             }
-            match self.seen.is_captured(&name) {
+            match self.extractor_names.is_captured(&name) {
                 true => Ok(format!("{}{}", self.captured_name(&name), &value[name.len()..])),
                 false => Ok(value.to_owned()),
             }
@@ -183,8 +183,8 @@ impl TestPlanVariables {
         const PIECE_BYTES: usize = 64;
         let mut budget = self.budget.get();
         let has_room = budget.spend_bytes(bytes.saturating_add(PIECE_BYTES)).is_ok();
-        if !has_room && self.beyond.get().is_none() {
-            self.beyond.set(Some((self.at.get(), reason)));
+        if !has_room && self.budget_exceeded_at.get().is_none() {
+            self.budget_exceeded_at.set(Some((self.at.get(), reason)));
         }
         self.budget.set(budget);
         has_room
@@ -219,11 +219,11 @@ impl TestPlanVariables {
 
     fn append_variable(&self, name: &str, depth: usize, out: &mut ConvertedText) {
         let is_captured = self.captured.contains(name);
-        if is_captured && self.seen.is_visible(name) {
+        if is_captured && self.extractor_names.is_visible(name) {
             out.0.push_value(&self.captured_name(&plain_name(name)));
         } else if let Some(column) = self.columns.get(name) {
             out.0.push_value(column);
-        } else if let Some(drawn) = self.drawn.get(name) {
+        } else if let Some(drawn) = self.generated_values.get(name) {
             out.0.push_value(drawn);
         } else if let (Some(value), true) = (self.variables.get(name), depth < DEPTH_MAX) {
             self.expand_references(value, depth + 1, out);
@@ -442,7 +442,7 @@ mod tests {
         values.variables.insert("host".into(), "${__P(host,localhost)}".into());
         values.variables.insert("loop".into(), "${loop}".into());
         values.captured.insert("token".into());
-        values.seen = ExtractorNames::new(&values.captured, values.captured.clone());
+        values.extractor_names = ExtractorNames::new(&values.captured, values.captured.clone());
         values.columns.insert("user".into(), "users.user".into());
         for (source, expect, left_out) in [
             ("/a", "/a", 0),

@@ -50,7 +50,7 @@ pub fn excess_attributes_offset(source: &str) -> Option<usize> {
 #[derive(Debug, Clone, Copy)]
 pub struct Element<'a, 'i> {
     pub node: Node<'a, 'i>,
-    below: Option<Node<'a, 'i>>,
+    hash_tree: Option<Node<'a, 'i>>,
 }
 
 /// Returns the enabled elements of a `hashTree`.
@@ -58,9 +58,9 @@ pub fn elements<'a, 'i>(tree: Node<'a, 'i>) -> Vec<Element<'a, 'i>> {
     let mut all: Vec<Element> = Vec::new();
     for node in tree.children().filter(Node::is_element) {
         match (node.tag_name().name(), all.last_mut()) {
-            ("hashTree", Some(last)) if last.below.is_none() => last.below = Some(node),
+            ("hashTree", Some(last)) if last.hash_tree.is_none() => last.hash_tree = Some(node),
             ("hashTree", _) => {}
-            _ => all.push(Element { node, below: None }),
+            _ => all.push(Element { node, hash_tree: None }),
         }
     }
     all.retain(|element| element.node.attribute("enabled") != Some("false"));
@@ -69,7 +69,7 @@ pub fn elements<'a, 'i>(tree: Node<'a, 'i>) -> Vec<Element<'a, 'i>> {
 
 impl<'a, 'i> Element<'a, 'i> {
     pub fn child_elements(&self) -> Vec<Element<'a, 'i>> {
-        self.below.map(elements).unwrap_or_default()
+        self.hash_tree.map(elements).unwrap_or_default()
     }
 
     /// Returns the Java class of the element, such as `ThreadGroup`, without the package of the
@@ -110,7 +110,7 @@ impl<'a, 'i> Element<'a, 'i> {
     }
 
     pub fn place(&self) -> TextPosition {
-        place(self.node)
+        provisional_position(self.node)
     }
 }
 
@@ -127,7 +127,7 @@ pub fn property<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
 
 /// Returns the byte offset of a node as a provisional position, stored as a column in line 0.
 /// [`line_and_column`] converts the position later.
-pub fn place(node: Node) -> TextPosition {
+pub fn provisional_position(node: Node) -> TextPosition {
     TextPosition { line: 0, column: node.range().start }
 }
 

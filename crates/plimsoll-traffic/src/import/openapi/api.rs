@@ -13,16 +13,16 @@ const REFERENCES_MAX: usize = 32;
 pub struct ApiDescription<'a> {
     pub tree: &'a TreeNode,
     /// Whether the description has version 2 (Swagger).
-    pub is_2: bool,
-    pub base: Option<String>,
+    pub is_swagger_2: bool,
+    pub base_url: Option<String>,
     /// A note for the user if the description has no base URL, or if servers other than the first
     /// are ignored.
-    pub no_base: Option<String>,
+    pub base_url_note: Option<String>,
     pub base_at: TextPosition,
     /// The remaining memory budget for the examples of all operations.
     pub budget: Cell<ParseBudget>,
     /// A cache of resolved references, with the target of each reference.
-    followed: RefCell<HashMap<String, Option<&'a TreeNode>>>,
+    resolved_references: RefCell<HashMap<String, Option<&'a TreeNode>>>,
     /// Whether the description has version 3.0, not 3.1 or later.
     pub is_3_0: bool,
 }
@@ -45,24 +45,32 @@ impl<'a> ApiDescription<'a> {
         let is_3_0 = scalar_field_text(tree, "openapi").is_some_and(|version| version.starts_with("3.0"));
         let budget = ParseBudget::proportional_to_input(bytes).into();
         let followed = RefCell::default();
-        let mut api =
-            ApiDescription { tree, is_2, base: None, no_base: None, base_at: tree.at, budget, followed, is_3_0 };
+        let mut api = ApiDescription {
+            tree,
+            is_swagger_2: is_2,
+            base_url: None,
+            base_url_note: None,
+            base_at: tree.at,
+            budget,
+            resolved_references: followed,
+            is_3_0,
+        };
         if is_2 {
-            api.base_of_swagger2()
+            api.set_base_url_from_swagger2()
         } else {
-            api.base_of_openapi3()
+            api.set_base_url_from_openapi3()
         }
         Ok(api)
     }
 
-    fn base_of_swagger2(&mut self) {
+    fn set_base_url_from_swagger2(&mut self) {
         let path = scalar_field_text(self.tree, "basePath").unwrap_or_default().trim_end_matches('/');
         let schemes = items(self.tree, "schemes");
         let scheme = schemes.iter().filter_map(nodes::scalar_text).find(|scheme| scheme.starts_with("http"));
         match scalar_field_text(self.tree, "host") {
-            Some(host) => self.base = Some(format!("{}://{host}{path}", scheme.unwrap_or("https"))),
+            Some(host) => self.base_url = Some(format!("{}://{host}{path}", scheme.unwrap_or("https"))),
             None => {
-                self.no_base = Some(match path.is_empty() {
+                self.base_url_note = Some(match path.is_empty() {
                     true => "the OpenAPI file names no host: give the host as the target".to_owned(),
                     false => {
                         format!("the OpenAPI file names no host: give the host as the target, with the path {path}")
@@ -72,22 +80,22 @@ impl<'a> ApiDescription<'a> {
         }
     }
 
-    fn base_of_openapi3(&mut self) {
+    fn set_base_url_from_openapi3(&mut self) {
         let servers = items(self.tree, "servers");
         let Some(server) = servers.first() else {
-            self.no_base = Some("the OpenAPI file names no server: give the server as the target".to_owned());
+            self.base_url_note = Some("the OpenAPI file names no server: give the server as the target".to_owned());
             return;
         };
         self.base_at = server.at;
         let url = self.server_url(server);
         let url = url.trim_end_matches('/');
         match nodes::split_http_url(url) {
-            Some(_) if !url.contains('{') => self.base = Some(url.to_owned()),
+            Some(_) if !url.contains('{') => self.base_url = Some(url.to_owned()),
             _ if url.is_empty() => {
-                self.no_base = Some("the OpenAPI file names no host: give the host as the target".to_owned())
+                self.base_url_note = Some("the OpenAPI file names no host: give the host as the target".to_owned())
             }
             _ => {
-                self.no_base =
+                self.base_url_note =
                     Some(format!("the OpenAPI file names no host: give the host as the target, with the path {url}"))
             }
         }
@@ -98,7 +106,7 @@ impl<'a> ApiDescription<'a> {
                  the target",
                 servers = others.join(", ")
             );
-            self.no_base.get_or_insert(text);
+            self.base_url_note.get_or_insert(text);
         }
     }
 
@@ -119,10 +127,10 @@ impl<'a> ApiDescription<'a> {
         let mut node = node;
         for _ in 0..REFERENCES_MAX {
             let Some(reference) = scalar_field_text(node, "$ref") else { return Some(node) };
-            let known = self.followed.borrow().get(reference).copied();
+            let known = self.resolved_references.borrow().get(reference).copied();
             node = known.unwrap_or_else(|| {
-                let found = self.at_pointer(reference);
-                self.followed.borrow_mut().insert(reference.to_owned(), found);
+                let found = self.resolve_json_pointer(reference);
+                self.resolved_references.borrow_mut().insert(reference.to_owned(), found);
                 found
             })?;
         }
@@ -139,7 +147,7 @@ impl<'a> ApiDescription<'a> {
     }
 
     /// Returns the literal example of a schema or parameter, in any notation of OpenAPI.
-    pub fn example_of(&self, node: &'a TreeNode) -> Option<&'a TreeNode> {
+    pub fn literal_example(&self, node: &'a TreeNode) -> Option<&'a TreeNode> {
         let listed = || match field(node, "examples").map(|examples| &examples.value) {
             Some(TreeValue::List(examples)) => examples.first(),
             Some(TreeValue::Table(examples)) => {
@@ -151,7 +159,7 @@ impl<'a> ApiDescription<'a> {
     }
 
     /// Resolves a pointer such as `#/components/schemas/Pet`.
-    fn at_pointer(&self, reference: &str) -> Option<&'a TreeNode> {
+    fn resolve_json_pointer(&self, reference: &str) -> Option<&'a TreeNode> {
         let pointer = reference.strip_prefix("#/")?;
         pointer.split('/').try_fold(self.tree, |node, key| {
             let key = percent_decoded(key).replace("~1", "/").replace("~0", "~");
@@ -166,9 +174,9 @@ impl<'a> ApiDescription<'a> {
     }
 
     /// Returns the security scheme with this name.
-    pub fn security(&self, name: &str) -> Option<&'a TreeNode> {
+    pub fn security_scheme(&self, name: &str) -> Option<&'a TreeNode> {
         let path: &[&str] =
-            if self.is_2 { &["securityDefinitions", name] } else { &["components", "securitySchemes", name] };
+            if self.is_swagger_2 { &["securityDefinitions", name] } else { &["components", "securitySchemes", name] };
         self.resolve_reference(nodes::node_at(self.tree, path)?)
     }
 }

@@ -7,7 +7,7 @@ use super::super::nodes::{
     self, entries, field, is_field_true, items, percent_encode_text, scalar_field_text, scalar_text, variable_name,
 };
 use super::api::ApiDescription;
-use super::sample::{SampleValue, SampledField, Sampler};
+use super::sample::{ExampleGenerator, SampleValue, SampledField};
 use super::style::ParameterStyle;
 use crate::file::tree::{TreeNode, TreeValue};
 use std::collections::{HashMap, HashSet};
@@ -71,11 +71,11 @@ impl<'a> Operation<'a, '_> {
         self.api.spend_budget(request.bytes());
         let name = scalar_field_text(self.node, "operationId").map_or(request_name, str::to_owned);
         let (at, what) = (Some(self.node.at), DraftAction::Request(Box::new(request)));
-        Some(DraftStep { at, name: Some(name), what, ..DraftStep::default() })
+        Some(DraftStep { at, name: Some(name), action: what, ..DraftStep::default() })
     }
 
     fn parameter_style(&self, node: &TreeNode, place: &str) -> ParameterStyle {
-        ParameterStyle::from_node(node, place, self.api.is_2, self.api.is_3_0)
+        ParameterStyle::from_node(node, place, self.api.is_swagger_2, self.api.is_3_0)
     }
 
     /// Returns the path prefix of the operation's own server. `None` means that the operation is
@@ -91,7 +91,7 @@ impl<'a> Operation<'a, '_> {
             return None;
         }
         let url = self.api.server_url(server);
-        let base = self.api.base.as_deref().and_then(nodes::split_http_url);
+        let base = self.api.base_url.as_deref().and_then(nodes::split_http_url);
         let base_path = base.as_ref().map_or("", |base| base.target.trim_end_matches('/'));
         let own = nodes::split_http_url(&url);
         let is_same = own.as_ref().is_none_or(|own| base.as_ref().is_some_and(|base| base.origin() == own.origin()));
@@ -131,7 +131,7 @@ impl<'a> Operation<'a, '_> {
             }
             let is_needed =
                 is_field_true(parameter, "required") || ["path", "body"].contains(&key.1.unwrap_or_default());
-            if is_needed || self.api.example_of(parameter).is_some() {
+            if is_needed || self.api.literal_example(parameter).is_some() {
                 keys.insert(key);
                 parameters.push(parameter);
             } else {
@@ -196,12 +196,12 @@ impl<'a> Operation<'a, '_> {
 
     /// Returns the example value of a parameter.
     fn parameter_value(&self, parameter: &'a TreeNode, request_name: &str, draft: &mut Draft) -> SampleValue {
-        let mut sampler = Sampler::new(self.api);
+        let mut sampler = ExampleGenerator::new(self.api);
         let content = field(parameter, "content").and_then(|content| entries(content).first());
         let described = content.map_or(parameter, |(_, media)| media);
         // In OpenAPI 2 the parameter itself states the type, and has no `schema`.
         let schema = field(described, "schema").unwrap_or(described);
-        let example = self.api.example_of(parameter).or_else(|| self.api.example_of(described));
+        let example = self.api.literal_example(parameter).or_else(|| self.api.literal_example(described));
         let value = match (example, content.is_some()) {
             (Some(example), true) if scalar_text(example).is_none() => SampleValue::One(sampler.json_example(example)),
             (Some(example), _) => sampler.example_as_value(example),
@@ -212,7 +212,7 @@ impl<'a> Operation<'a, '_> {
         value
     }
 
-    fn report_omissions(&self, sampler: Sampler, request_name: &str, draft: &mut Draft) {
+    fn report_omissions(&self, sampler: ExampleGenerator, request_name: &str, draft: &mut Draft) {
         for (at, text) in sampler.left_out {
             draft.note_omission(at, format!("{request_name}: {text}"));
         }
@@ -235,7 +235,7 @@ impl<'a> Operation<'a, '_> {
             if !self.api.spend_budget(PARAMETER_BYTES) {
                 break;
             }
-            let Some(scheme) = self.api.security(&key.name) else {
+            let Some(scheme) = self.api.security_scheme(&key.name) else {
                 let text = format!(
                     "{request_name}: the security scheme '{security_name}' is not described in the OpenAPI file, and \
                      is left out",
@@ -310,8 +310,8 @@ impl<'a> Operation<'a, '_> {
         request_name: &str,
         draft: &mut Draft,
     ) {
-        if self.api.is_2 {
-            return self.body_of_swagger2(parameters, request, request_name, draft);
+        if self.api.is_swagger_2 {
+            return self.add_swagger2_body(parameters, request, request_name, draft);
         }
         let Some(node) = field(self.node, "requestBody") else { return };
         let Some(body) = self.api.resolve_reference(node) else {
@@ -331,7 +331,7 @@ impl<'a> Operation<'a, '_> {
         let kinds = entries(content);
         let named = |part: &str| kinds.iter().find(|(kind, _)| kind.name.to_ascii_lowercase().contains(part));
         let best = named("json").or_else(|| named("x-www-form-urlencoded")).or_else(|| named("multipart/form-data"));
-        let mut sampler = Sampler::new(self.api);
+        let mut sampler = ExampleGenerator::new(self.api);
         // A body that is neither JSON nor a form is imported only if the body has a literal example
         // or is plain text.
         let example = |media: &'a TreeNode| {
@@ -339,7 +339,7 @@ impl<'a> Operation<'a, '_> {
                 let schema = self.api.resolve_reference(field(media, "schema")?)?;
                 sampler.fixed_value(schema)
             };
-            self.api.example_of(media).or_else(of_schema)
+            self.api.literal_example(media).or_else(of_schema)
         };
         let is_text = |kind: &str, media: &TreeNode| kind.starts_with("text/plain") && field(media, "schema").is_some();
         let other = || {
@@ -362,9 +362,9 @@ impl<'a> Operation<'a, '_> {
         let lower = kind.name.to_ascii_lowercase();
         let is_json = lower.contains("json") || lower.contains('*');
         let (example, schema) =
-            (if is_json { self.api.example_of(media) } else { example(media) }, field(media, "schema"));
+            (if is_json { self.api.literal_example(media) } else { example(media) }, field(media, "schema"));
         if lower.contains("x-www-form-urlencoded") || lower.starts_with("multipart/") {
-            let fields = sampler.example_form_fields(schema, self.api.example_of(media));
+            let fields = sampler.example_form_fields(schema, self.api.literal_example(media));
             self.set_form_body(request, fields, field(media, "encoding"), lower.starts_with("multipart/"));
         } else {
             let body = match (example, schema) {
@@ -397,8 +397,10 @@ impl<'a> Operation<'a, '_> {
             for SampledField { name, value, schema, .. } in fields {
                 // In OpenAPI 2 the format of a list is in the schema of the field, next to the
                 // type.
-                let style =
-                    self.parameter_style(of(&name).or(schema.filter(|_| self.api.is_2)).unwrap_or(self.node), "query");
+                let style = self.parameter_style(
+                    of(&name).or(schema.filter(|_| self.api.is_swagger_2)).unwrap_or(self.node),
+                    "query",
+                );
                 let pairs = style.serialise_query_pairs(&name, &value);
                 body.push(if body.is_empty() || pairs.is_empty() { "" } else { "&" });
                 body.append(&pairs);
@@ -431,7 +433,7 @@ impl<'a> Operation<'a, '_> {
         request.body = DraftBody::Parts(parts);
     }
 
-    fn body_of_swagger2(
+    fn add_swagger2_body(
         &self,
         parameters: &[&'a TreeNode],
         request: &mut DraftRequest,
@@ -446,7 +448,7 @@ impl<'a> Operation<'a, '_> {
             .flat_map(|list| list.iter())
             .filter_map(scalar_text)
             .collect();
-        let mut sampler = Sampler::new(self.api);
+        let mut sampler = ExampleGenerator::new(self.api);
         if let Some(body) = parameters.iter().find(|parameter| scalar_field_text(parameter, "in") == Some("body")) {
             let kind = consumes.iter().find(|kind| kind.contains("json")).copied();
             match (kind.or_else(|| consumes.is_empty().then_some("application/json")), field(body, "schema")) {
@@ -472,7 +474,7 @@ impl<'a> Operation<'a, '_> {
                     format!("the form field '{name}' is a file: put a file named {name} beside the traffic file");
                 sampler.left_out.push((parameter.at, text));
             }
-            let value = match self.api.example_of(parameter) {
+            let value = match self.api.literal_example(parameter) {
                 _ if is_file => SampleValue::One(DraftText::literal(&name)),
                 Some(example) => sampler.example_as_value(example),
                 None => sampler.example_value(parameter),

@@ -26,7 +26,7 @@ const CHOICES_MAX: usize = 100;
 const ITEMS_MAX: f64 = 20.0;
 
 /// Generates examples for one parameter or body, and collects notes about omissions.
-pub struct Sampler<'a, 'b> {
+pub struct ExampleGenerator<'a, 'b> {
     api: &'b ApiDescription<'a>,
     pub left_out: Vec<(TextPosition, String)>,
     /// The references that are being expanded, for the detection of recursion.
@@ -78,9 +78,9 @@ enum SchemaKind {
     Scalar,
 }
 
-impl<'a, 'b> Sampler<'a, 'b> {
-    pub fn new(api: &'b ApiDescription<'a>) -> Sampler<'a, 'b> {
-        Sampler { api, left_out: Vec::new(), open: Vec::new(), pieces: 0, discriminator: None }
+impl<'a, 'b> ExampleGenerator<'a, 'b> {
+    pub fn new(api: &'b ApiDescription<'a>) -> ExampleGenerator<'a, 'b> {
+        ExampleGenerator { api, left_out: Vec::new(), open: Vec::new(), pieces: 0, discriminator: None }
     }
 
     /// Returns an example for a schema, as JSON.
@@ -222,7 +222,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
     /// Returns the constant, example or default of a schema. `None` if the schema has no constant,
     /// no example and no default.
     pub fn fixed_value(&self, schema: &'a TreeNode) -> Option<&'a TreeNode> {
-        field(schema, "const").or_else(|| self.api.example_of(schema)).or_else(|| field(schema, "default"))
+        field(schema, "const").or_else(|| self.api.literal_example(schema)).or_else(|| field(schema, "default"))
     }
 
     fn resolve_or_report(&mut self, schema: &'a TreeNode) -> Option<&'a TreeNode> {
@@ -392,7 +392,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         if let Some(value) = choice_of_multiples(schema, least, most) {
             return (value, false);
         }
-        match type_of(schema) {
+        match schema_type(schema) {
             Some("integer") => {
                 let from = least.unwrap_or(1.0).ceil().clamp(-1e15, 1e15) as i64;
                 let to = most.unwrap_or(from as f64 + 99.0).floor().clamp(-1e15, 1e15) as i64;
@@ -488,8 +488,8 @@ fn discriminator_value(schema: &TreeNode, reference: &str) -> Option<(String, St
 /// schema. `None` if the schema has no `multipleOf`.
 fn choice_of_multiples(schema: &TreeNode, least: Option<f64>, most: Option<f64>) -> Option<DraftText> {
     let of = field_number(schema, "multipleOf").filter(|of| *of > 0.0)?;
-    let is_integer = type_of(schema) == Some("integer");
-    if !is_integer && type_of(schema) != Some("number") || is_integer && of == 1.0 {
+    let is_integer = schema_type(schema) == Some("integer");
+    if !is_integer && schema_type(schema) != Some("number") || is_integer && of == 1.0 {
         return None;
     }
     let of = if is_integer { of.ceil() } else { of };
@@ -511,7 +511,7 @@ fn choice_of_multiples(schema: &TreeNode, least: Option<f64>, most: Option<f64>)
 /// Returns the first alternative of a schema (`oneOf`, `anyOf`) that is not null.
 fn first_alternative(schema: &TreeNode) -> Option<&TreeNode> {
     let choices = ["oneOf", "anyOf"].map(|key| items(schema, key));
-    let is_null = |schema: &&TreeNode| type_of(schema) == Some("null");
+    let is_null = |schema: &&TreeNode| schema_type(schema) == Some("null");
     let choice = choices.iter().flat_map(|list| list.iter()).find(|schema| !is_null(schema));
     // An `allOf` with one entry usually adds a description to a reference, so its entry counts as
     // an alternative.
@@ -523,7 +523,7 @@ fn first_alternative(schema: &TreeNode) -> Option<&TreeNode> {
 
 /// Returns the type of a schema. If the schema has several types, the result is the first type
 /// other than null.
-fn type_of(schema: &TreeNode) -> Option<&str> {
+fn schema_type(schema: &TreeNode) -> Option<&str> {
     match &field(schema, "type")?.value {
         TreeValue::List(types) => types.iter().filter_map(scalar_text).find(|name| *name != "null"),
         TreeValue::Text(name) => Some(name),
@@ -533,7 +533,7 @@ fn type_of(schema: &TreeNode) -> Option<&str> {
 
 fn schema_kind(schema: &TreeNode) -> SchemaKind {
     let has = |key: &str| field(schema, key).is_some();
-    match type_of(schema) {
+    match schema_type(schema) {
         Some("object") => SchemaKind::Object,
         Some("array") => SchemaKind::Array,
         Some(_) => SchemaKind::Scalar,
@@ -550,7 +550,7 @@ fn schema_kind(schema: &TreeNode) -> SchemaKind {
 /// (`exclusiveMinimum`, `exclusiveMaximum`) is a flag in OpenAPI 2 and 3.0, and a number since
 /// OpenAPI 3.1.
 fn number_range(schema: &TreeNode) -> (Option<f64>, Option<f64>) {
-    let step = if type_of(schema) == Some("integer") { 1.0 } else { 0.001 };
+    let step = if schema_type(schema) == Some("integer") { 1.0 } else { 0.001 };
     let is_exclusive = |key: &str| node_at(schema, &[key]).is_some_and(|node| node.value == TreeValue::Flag(true));
     let least = field_number(schema, "minimum")
         .map(|least| if is_exclusive("exclusiveMinimum") { least + step } else { least });

@@ -14,10 +14,10 @@ pub struct ParameterStyle {
     name: String,
     explode: bool,
     /// Whether reserved characters are not percent-encoded.
-    reserved: bool,
+    allows_reserved: bool,
     /// The separator of values in the style `label` without `explode`: a dot in OpenAPI 3.0, and a
     /// comma in all other versions.
-    label_between: &'static str,
+    label_separator: &'static str,
 }
 
 impl ParameterStyle {
@@ -38,16 +38,21 @@ impl ParameterStyle {
                 (_, "query" | "cookie") => ("form", false),
                 _ => ("simple", false),
             };
-            return ParameterStyle { name: name.to_owned(), explode, reserved: false, label_between };
+            return ParameterStyle {
+                name: name.to_owned(),
+                explode,
+                allows_reserved: false,
+                label_separator: label_between,
+            };
         }
         let usual = if ["query", "cookie"].contains(&place) { "form" } else { "simple" };
         let name = scalar_field_text(node, "style").unwrap_or(usual).to_owned();
         let explode = is("explode", name == "form" || name == "deepObject");
-        ParameterStyle { name, explode, reserved: is("allowReserved", false), label_between }
+        ParameterStyle { name, explode, allows_reserved: is("allowReserved", false), label_separator: label_between }
     }
 
     fn encode_value(&self, value: &DraftText) -> DraftText {
-        match self.reserved {
+        match self.allows_reserved {
             false => value.escape_with_filter(percent_encode_text, "url"),
             true => value.map_literal_text(|text| text.replace(' ', "%20")),
         }
@@ -114,7 +119,7 @@ impl ParameterStyle {
     pub fn serialise_path_segment(&self, name: &str, value: &SampleValue) -> DraftText {
         match (self.name.as_str(), value) {
             ("label", value) => {
-                let between = if self.explode { "." } else { self.label_between };
+                let between = if self.explode { "." } else { self.label_separator };
                 let mut text = DraftText::literal(".");
                 text.append(&self.join_items(value, between, if self.explode { "=" } else { between }, true));
                 text
@@ -193,7 +198,7 @@ mod tests {
             ("pipeDelimited", false, "color=blue", "color=blue|black|brown", "color=R,100|G,200"),
             ("deepObject", true, "color=blue", "color=blue&color=black&color=brown", "color[R]=100&color[G]=200"),
         ] {
-            let style = ParameterStyle { name: name.to_owned(), explode, reserved: false, label_between: "." };
+            let style = ParameterStyle { name: name.to_owned(), explode, allows_reserved: false, label_separator: "." };
             for (value, expect) in [(&one, of_one), (&list, of_list), (&table, of_table)] {
                 let is_of_path = ["matrix", "label", "simple"].contains(&name);
                 let got = if is_of_path {

@@ -130,16 +130,16 @@ pub struct H2 {
     /// The streams whose request has unsent content, in the order in which they may send.
     sending: VecDeque<u32>,
     /// Encoded frames to send that belong to no request, such as acknowledgements.
-    owed: Vec<u8>,
+    control_frames: Vec<u8>,
     /// Encoded bytes that the network did not accept at first.
     unsent: Vec<u8>,
     /// The number of bytes at the start of `unsent` that were sent later.
     unsent_from: usize,
     next_stream: u32,
     /// The maximum number of concurrent streams that the caller wants.
-    wanted: u32,
+    own_streams_max: u32,
     /// The maximum number of concurrent streams that the server permits.
-    allowed: u32,
+    server_streams_max: u32,
     /// The initial size in bytes of the server's receive window for a new stream.
     window_first: u32,
     window: PeerWindow,
@@ -157,9 +157,9 @@ pub struct H2 {
     /// The protocol error of the server that ended the connection; `None`: no such error so far.
     broken: Option<ProtocolError>,
     /// Whether the connection preface is encoded.
-    begun: bool,
+    is_preface_encoded: bool,
     /// Whether the server's settings have arrived, which shows that the server uses HTTP/2.
-    settled: bool,
+    has_server_settings: bool,
     /// Whether the connection accepts no further exchange.
     closing: bool,
     /// Whether the caller is taking the events in received bytes. The request of an exchange that
@@ -201,12 +201,12 @@ impl H2 {
             streams: VecDeque::new(),
             queued: VecDeque::new(),
             sending: VecDeque::new(),
-            owed: Vec::new(),
+            control_frames: Vec::new(),
             unsent: Vec::new(),
             unsent_from: 0,
             next_stream: 1,
-            wanted: wanted.max(1),
-            allowed: ASSUMED_STREAMS_MAX,
+            own_streams_max: wanted.max(1),
+            server_streams_max: ASSUMED_STREAMS_MAX,
             window_first: INITIAL_WINDOW_BYTES,
             window: PeerWindow::new(INITIAL_WINDOW_BYTES),
             payload_bytes_max: PAYLOAD_BYTES_MAX,
@@ -216,8 +216,8 @@ impl H2 {
             idle_frames: 0,
             goaway: None,
             broken: None,
-            begun: false,
-            settled: false,
+            is_preface_encoded: false,
+            has_server_settings: false,
             closing: false,
             reading: false,
             cached_heads: Default::default(),
@@ -240,12 +240,14 @@ impl H2 {
         if self.is_closing() {
             return 0;
         }
-        self.wanted.min(self.allowed).saturating_sub((self.streams.len() + self.queued.len()) as u32)
+        self.own_streams_max
+            .min(self.server_streams_max)
+            .saturating_sub((self.streams.len() + self.queued.len()) as u32)
     }
 
     /// Returns the latest limit of concurrent streams that the server announced; `None`: no limit.
     pub fn streams_allowed(&self) -> Option<u32> {
-        Some(self.allowed).filter(|allowed| *allowed < u32::MAX)
+        Some(self.server_streams_max).filter(|allowed| *allowed < u32::MAX)
     }
 
     #[inline]
@@ -292,15 +294,15 @@ impl H2 {
     /// encoded before the requests that wait for a stream.
     #[inline]
     fn may_open(&self) -> bool {
-        (self.streams.len() as u64) < u64::from(self.allowed)
+        (self.streams.len() as u64) < u64::from(self.server_streams_max)
     }
 
     /// Returns whether there are bytes that can be sent now.
     #[inline]
     pub fn wants_to_send(&self) -> bool {
         !self.unsent.is_empty()
-            || !self.begun
-            || !self.owed.is_empty()
+            || !self.is_preface_encoded
+            || !self.control_frames.is_empty()
             || !self.windows_to_update.is_empty()
             || (!self.queued.is_empty() && self.may_open())
             || (self.window.sendable_bytes() > 0 && self.sending.iter().any(|id| self.window_of_stream(*id) > 0))
@@ -319,8 +321,8 @@ impl H2 {
     /// Encodes the next bytes to send into `out`, which must be empty. Call `write` only if there
     /// are no [`unsent`](Self::unsent) bytes.
     pub fn write<'r>(&mut self, request: impl Fn(ExchangeNumber) -> H2Request<'r>, out: &mut Vec<u8>) {
-        if !self.begun {
-            self.begun = true;
+        if !self.is_preface_encoded {
+            self.is_preface_encoded = true;
             out.extend_from_slice(CONNECTION_PREFACE);
             // The client's settings: no dynamic table for the server's header compression, no
             // pushed streams, large flow-control windows, and the maximum length of a head.
@@ -328,7 +330,7 @@ impl H2 {
             frame::write_settings(out, &settings);
             frame::write_window(out, 0, WINDOW_BYTES - INITIAL_WINDOW_BYTES);
         }
-        out.append(&mut self.owed);
+        out.append(&mut self.control_frames);
         if self.broken.is_some() {
             return;
         }
@@ -480,7 +482,7 @@ impl H2 {
 
     /// Removes one exchange from the connection and returns its number; `None`: the connection has
     /// no exchanges.
-    fn next_exchange(&mut self) -> Option<ExchangeNumber> {
+    fn remove_next_exchange(&mut self) -> Option<ExchangeNumber> {
         self.streams.pop_front().map(|stream| stream.exchange).or_else(|| self.queued.pop_front())
     }
 
@@ -519,7 +521,7 @@ impl H2 {
         if let Some(at) = self.queued.iter().position(|queued| *queued == exchange) {
             self.queued.remove(at);
         } else if let Some(at) = self.streams.iter().position(|stream| stream.exchange == exchange) {
-            frame::write_reset(&mut self.owed, self.streams[at].id, H2Error::Cancel as u32);
+            frame::write_reset(&mut self.control_frames, self.streams[at].id, H2Error::Cancel as u32);
             self.streams.remove(at);
         }
     }
@@ -527,6 +529,6 @@ impl H2 {
     /// Handles a broken connection. Each call removes and returns one exchange that was in flight.
     pub fn abandon_next_exchange(&mut self) -> Option<ExchangeNumber> {
         self.closing = true;
-        self.next_exchange()
+        self.remove_next_exchange()
     }
 }

@@ -73,7 +73,7 @@ impl H2 {
                 Err(error) => self.end_with_error(error),
             }
             if self.broken == Some(ProtocolError::NotHttp2)
-                && let Some(exchange) = self.next_exchange()
+                && let Some(exchange) = self.remove_next_exchange()
             {
                 // The received bytes are not HTTP/2, so [`ConnectionEvent::Failed`] contains these
                 // bytes in place of a response.
@@ -115,14 +115,14 @@ impl H2 {
     /// code to the server.
     #[cold]
     fn end_with_error(&mut self, error: ProtocolError) {
-        let error = if self.settled { error } else { ProtocolError::NotHttp2 };
+        let error = if self.has_server_settings { error } else { ProtocolError::NotHttp2 };
         self.broken = Some(error);
-        frame::write_go_away(&mut self.owed, 0, error.h2_error() as u32);
+        frame::write_go_away(&mut self.control_frames, 0, error.h2_error() as u32);
     }
 
     fn next_failed(&mut self) -> Option<ConnectionEvent<'static>> {
         let error = self.broken?;
-        let exchange = self.next_exchange()?;
+        let exchange = self.remove_next_exchange()?;
         Some(ConnectionEvent::Failed { exchange, error: error.into(), piece: ResponsePiece::default() })
     }
 
@@ -141,8 +141,8 @@ impl H2 {
     #[inline]
     fn handle_frame<'a>(&mut self, frame: H2Frame<'a>) -> Result<Option<ConnectionEvent<'a>>, ProtocolError> {
         match frame {
-            H2Frame::Head { stream, block, ends } if self.settled => self.on_head(stream, block, ends),
-            H2Frame::Data { stream, content, window_bytes, is_last, ends } if self.settled => {
+            H2Frame::Head { stream, block, ends } if self.has_server_settings => self.on_head(stream, block, ends),
+            H2Frame::Data { stream, content, window_bytes, is_last, ends } if self.has_server_settings => {
                 self.on_data(stream, content, window_bytes, is_last, ends)
             }
             other => self.handle_control_frame(other),
@@ -163,7 +163,7 @@ impl H2 {
     #[inline]
     fn count_idle(&mut self) -> Result<(), ProtocolError> {
         self.idle_frames += 1;
-        if self.idle_frames > IDLE_FRAMES_MAX || self.owed.len() > UNSENT_REPLY_BYTES_MAX {
+        if self.idle_frames > IDLE_FRAMES_MAX || self.control_frames.len() > UNSENT_REPLY_BYTES_MAX {
             return Err(ProtocolError::Flood);
         }
         Ok(())
@@ -327,7 +327,7 @@ impl H2 {
         if stream.body_left > 0 {
             // The response was complete before the request was sent completely, so the unsent
             // content of the request is not sent.
-            frame::write_reset(&mut self.owed, stream.id, H2Error::NoError as u32);
+            frame::write_reset(&mut self.control_frames, stream.id, H2Error::NoError as u32);
         }
         self.streams.remove(at);
         ConnectionEvent::Answered { exchange, status, grpc_status, body_bytes, piece, surplus: 0 }
@@ -339,24 +339,24 @@ impl H2 {
     fn fail_stream(&mut self, at: usize, error: ProtocolError) -> ConnectionEvent<'static> {
         let (id, exchange) = (self.streams[at].id, self.streams[at].exchange);
         self.streams.remove(at);
-        frame::write_reset(&mut self.owed, id, error.h2_error() as u32);
+        frame::write_reset(&mut self.control_frames, id, error.h2_error() as u32);
         ConnectionEvent::Failed { exchange, error: error.into(), piece: ResponsePiece::default() }
     }
 
     fn handle_control_frame<'a>(&mut self, frame: H2Frame<'a>) -> Result<Option<ConnectionEvent<'a>>, ProtocolError> {
-        if !self.settled {
+        if !self.has_server_settings {
             // The first frame of a server must be its settings (RFC 9113, 3.4).
             let H2Frame::Settings(_) = frame else { return Err(ProtocolError::NotHttp2) };
-            self.settled = true;
-            self.allowed = u32::MAX;
+            self.has_server_settings = true;
+            self.server_streams_max = u32::MAX;
         }
         self.count_idle()?;
         match frame {
             H2Frame::Settings(settings) => self.on_settings(settings)?,
             // After the server's acknowledgement, the client's settings apply, so the server's
             // encoder must not use a dynamic table.
-            H2Frame::SettingsAck => self.decoder.set_limit(0),
-            H2Frame::Ping(data) => frame::write_ping_ack(&mut self.owed, &data),
+            H2Frame::SettingsAck => self.decoder.set_permitted_bytes_max(0),
+            H2Frame::Ping(data) => frame::write_ping_ack(&mut self.control_frames, &data),
             H2Frame::Push => return Err(ProtocolError::Pushed),
             H2Frame::Window { stream, bytes } => return self.on_window(stream, bytes),
             H2Frame::Reset { stream, code } => return self.on_reset(stream, code),
@@ -387,9 +387,9 @@ impl H2 {
             self.payload_bytes_max = (bytes as usize).min(BYTES_PER_WRITE_MAX);
         }
         if let Some(streams) = settings.streams_max {
-            self.allowed = streams;
+            self.server_streams_max = streams;
         }
-        frame::write_settings_ack(&mut self.owed);
+        frame::write_settings_ack(&mut self.control_frames);
         Ok(())
     }
 

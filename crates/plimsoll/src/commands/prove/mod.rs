@@ -2,7 +2,7 @@
 //! side). With `--ladder`, the command measures the cost of each URL in a list, compared with the
 //! previous URL.
 
-mod question;
+mod spec;
 
 use crate::event_stream;
 use crate::live::ProgressDisplay;
@@ -19,13 +19,13 @@ use plimsoll_model::{
 use plimsoll_report::questions::comparison_question;
 use plimsoll_report::repeat_command;
 use plimsoll_report::sentence_text;
-use plimsoll_study::capacity::Limits;
+use plimsoll_study::capacity::ConnectionLimits;
 use plimsoll_study::git_builds;
 use plimsoll_study::profile_capture::RequestedProfiles;
 use plimsoll_study::prove_targets;
 use plimsoll_study::recording::Recording;
 use plimsoll_study::result_store;
-use plimsoll_study::runner::Builds;
+use plimsoll_study::runner::ComparisonRunner;
 use plimsoll_study::runner::builds::BuildTarget;
 use plimsoll_study::runner::machine::LoadFitter;
 use plimsoll_study::study_loop::StudyLoop;
@@ -33,11 +33,11 @@ use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use question::spec_from_args;
+pub use spec::spec_from_args;
 
 /// Compares two builds or servers and prints the verdict. Returns the exit code.
-pub fn carry_out(asked: ProveSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let ProveSpec { mut blocks, criterion, margin, profiles: _ } = asked;
+pub fn carry_out(spec: ProveSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+    let ProveSpec { mut blocks, criterion, margin, profiles: _ } = spec;
     let path = result_store::run_file_path(&terms.output, "prove");
     let port = blocks.arms.first().map_or(0, |arm| arm.plan.traffic.origin.port);
     let mut live = ProgressDisplay::new(terms.output.quiet);
@@ -69,12 +69,12 @@ pub fn carry_out(asked: ProveSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
 
 /// Measures a ladder (a list of URLs, each compared with the previous URL) and prints the cost of
 /// each step. Returns the exit code.
-pub fn run_ladder(asked: LadderSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let mut targets = prove_targets::resolve_targets(&asked.blocks.arms, terms, Criterion::Goodput)?;
+pub fn run_ladder(spec: LadderSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+    let mut targets = prove_targets::resolve_targets(&spec.blocks.arms, terms, Criterion::Goodput)?;
     let warnings = prove_targets::send_preflight_requests(&mut targets, terms)?;
     let record = |blocks| ExperimentSpec::Ladder(LadderSpec { blocks });
     run_comparison(
-        asked.blocks,
+        spec.blocks,
         None,
         terms,
         (&targets, warnings, result_store::run_file_path(&terms.output, "prove")),
@@ -130,10 +130,10 @@ fn run_comparison(
         Some(&path),
         repeat_command::repeat_command_words,
     )?;
-    let fitting = LoadFitter { base, limits: Limits::limits_of_machine() };
+    let fitting = LoadFitter { base, limits: ConnectionLimits::limits_of_machine() };
     let before_block = terms.builds.before_block.as_deref();
     let start_patience = Duration::from_nanos(terms.builds.start_ns_max);
-    let mut runner = Builds::new(targets, fitting, start_patience, before_block, path.clone());
+    let mut runner = ComparisonRunner::new(targets, fitting, start_patience, before_block, path.clone());
     runner = runner.with_fleet(fleet).with_readings(readings);
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
     event_stream::attach_if_requested(&mut study_loop, &terms.output);
@@ -148,7 +148,7 @@ fn run_comparison(
         _ => None,
     });
     let broken = match outcome {
-        _ if plimsoll_sys::signal::interrupted() && !is_measured => Some("interrupted".to_owned()),
+        _ if plimsoll_sys::signal::is_stop_requested() && !is_measured => Some("interrupted".to_owned()),
         Err(failure) => Some(failure.to_string()),
         Ok(()) => died,
     };
@@ -160,7 +160,7 @@ fn run_comparison(
     let succeeded =
         |trial: &Trial| trial.run.intervals.values().any(|interval| interval.all_routes().ledger.succeeded > 0);
     let silent = !experiment.trials.is_empty() && !experiment.trials.iter().any(succeeded);
-    if let (true, Some(reason)) = (nothing && !plimsoll_sys::signal::interrupted(), &broken) {
+    if let (true, Some(reason)) = (nothing && !plimsoll_sys::signal::is_stop_requested(), &broken) {
         if silent {
             live.print_note(&format!("plimsoll: {reason}"));
             return Ok(exit::NEGATIVE_RESULT);
@@ -177,8 +177,8 @@ fn run_comparison(
     }
     let (known, worse, broke) = match results.finding() {
         Finding::Prove(found) => {
-            let proof = &found.proof;
-            let broke = matches!(proof.stopped_by, ComparisonEnd::Broken(_));
+            let proof = &found.comparison;
+            let broke = matches!(proof.stopped_by, ComparisonEnd::Aborted(_));
             (proof.verdict != ProveVerdict::Inconclusive, proof.verdict == ProveVerdict::Worse, broke)
         }
         Finding::Ladder(found) => (found.ladder.blocks > 0, false, broken.is_some()),
@@ -190,7 +190,7 @@ fn run_comparison(
         live.print_note("--fail-if worse: B is worse than A");
         return Ok(exit::NEGATIVE_RESULT);
     }
-    Ok(match (plimsoll_sys::signal::interrupted(), broke) {
+    Ok(match (plimsoll_sys::signal::is_stop_requested(), broke) {
         (true, _) => exit::INTERRUPTED,
         (false, true) if !silent => exit::USAGE,
         (false, _) if silent => exit::NEGATIVE_RESULT,

@@ -152,7 +152,7 @@ impl FailedResponse {
     /// Marks the entry as the response to a gRPC call with status `ended`, and adds the fault of
     /// the call's messages, if any. `is_stated` is true if the response has a `grpc-status`. If
     /// `is_stated` is false, the gRPC status was derived from the HTTP status.
-    pub fn for_grpc_call(mut self, ended: GrpcStatus, is_stated: bool, fault: Option<CallFault>) -> FailedResponse {
+    pub fn with_grpc_status(mut self, ended: GrpcStatus, is_stated: bool, fault: Option<CallFault>) -> FailedResponse {
         (self.grpc_status, self.call_fault) = (Some(ended as u16), fault);
         self.status_line = format!("{}, {}", self.status_line, ended.name());
         if let Some(fault) = fault {
@@ -191,7 +191,7 @@ impl FailedResponse {
 
 /// Merges `theirs` into `mine`: two lists of first failed responses. The merged list is sorted by
 /// kind, contains the earlier response of each kind, and has at most [`KINDS_MAX`] responses.
-pub fn keep_first_failures(mine: &mut Vec<FailedResponse>, theirs: &[FailedResponse]) {
+pub fn merge_first_failures(mine: &mut Vec<FailedResponse>, theirs: &[FailedResponse]) {
     mine.extend_from_slice(theirs);
     mine.sort_unstable_by(|one, other| (one.kind(), one.at_ns, one).cmp(&(other.kind(), other.at_ns, other)));
     mine.dedup_by_key(|answer| answer.kind());
@@ -352,12 +352,12 @@ mod tests {
         ];
         for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
             let mut sum = Vec::new();
-            order.iter().for_each(|part| keep_first_failures(&mut sum, &parts[*part as usize]));
+            order.iter().for_each(|part| merge_first_failures(&mut sum, &parts[*part as usize]));
             assert_eq!(sum, [one(0, 1, ""), one(500, 2, "early"), one(503, 5, "a")]);
         }
         let many: Vec<FailedResponse> = (400..440).map(|status| one(status, 0, "")).collect();
         let mut sum = Vec::new();
-        keep_first_failures(&mut sum, &many);
+        merge_first_failures(&mut sum, &many);
         assert_eq!(sum.len(), KINDS_MAX);
     }
 }

@@ -4,7 +4,7 @@
 
 /// Returns a random command line: words from the list `of`, and odd words that are no flags. The
 /// same `seed` always gives the same result.
-pub fn random_command_line(seed: u64, of: &[&str]) -> Vec<String> {
+pub fn random_command_line(seed: u64, vocabulary: &[&str]) -> Vec<String> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut draw = |below: usize| {
         state ^= state << 13;
@@ -31,7 +31,11 @@ pub fn random_command_line(seed: u64, of: &[&str]) -> Vec<String> {
     ];
     (0..draw(9))
         .map(|_| {
-            let mut word = if draw(3) > 0 { of[draw(of.len())].to_owned() } else { odd[draw(odd.len())].to_owned() };
+            let mut word = if draw(3) > 0 {
+                vocabulary[draw(vocabulary.len())].to_owned()
+            } else {
+                odd[draw(odd.len())].to_owned()
+            };
             if draw(4) == 0 {
                 word += odd[draw(odd.len())];
             }

@@ -11,7 +11,7 @@ use serde::Serialize;
 pub(crate) fn functions_report(functions: &FunctionObservation) -> Report {
     let mut report = Report::default();
     match functions {
-        FunctionObservation::Refused(reason) => {
+        FunctionObservation::NotPermitted(reason) => {
             report.add_sentence(Tone::Plain, format!("the costs of the server's functions are not known: {reason}"));
         }
         FunctionObservation::Costs(costs) => {
@@ -38,7 +38,8 @@ pub(crate) fn functions_report(functions: &FunctionObservation) -> Report {
 
 /// Formats which samples are missing in the costs, and why; empty if no sample is missing.
 fn missing_samples_text(costs: &FunctionCosts) -> String {
-    let kernel = if costs.in_kernel { "" } else { "; the samples contain no kernel time, which only root may sample" };
+    let kernel =
+        if costs.covers_kernel { "" } else { "; the samples contain no kernel time, which only root may sample" };
     let lost = if costs.lost > 0 { format!("; {lost} samples were lost", lost = costs.lost) } else { String::new() };
     format!("{kernel}{lost}")
 }
@@ -63,13 +64,13 @@ impl<'a> SampledFields<'a> {
     pub(crate) fn new(functions: &'a FunctionObservation) -> SampledFields<'a> {
         let (costs, refused) = match functions {
             FunctionObservation::Costs(costs) => (Some(costs.as_ref()), None),
-            FunctionObservation::Refused(why) => (None, Some(why.as_str())),
+            FunctionObservation::NotPermitted(why) => (None, Some(why.as_str())),
         };
         SampledFields {
             source: "kernel samples",
             samples: costs.map(|costs| costs.samples),
             lost: costs.map(|costs| costs.lost),
-            in_kernel: costs.map(|costs| costs.in_kernel),
+            in_kernel: costs.map(|costs| costs.covers_kernel),
             levels: costs.map(|costs| costs.level_names),
             unit: costs.map(|costs| costs.comparison.sample_type.unit.as_str()),
             cpu_per_request: costs.map(|costs| CostChangeFields::from(&costs.comparison.total)),
@@ -97,7 +98,7 @@ mod tests {
             samples: [1000, 19000],
             lost: 3,
             period_ns: 10_309_278,
-            in_kernel: false,
+            covers_kernel: false,
         }))
     }
 
@@ -121,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_sampling_refusal_is_reported() {
-        let refused = FunctionObservation::Refused("the kernel does not allow it".into());
+        let refused = FunctionObservation::NotPermitted("the kernel does not allow it".into());
         let shown = text::render(&functions_report(&refused), false);
         assert!(shown.contains("functions are not known: the kernel does not allow it"), "{shown}");
         let document = to_json_value(&SampledFields::new(&refused));

@@ -56,7 +56,7 @@ pub struct ProfileTotals {
     pub sums: [Option<ProfileTotal>; 2],
     /// Whether the sum is a stock (an amount at one moment), such as memory in use or goroutines. A
     /// stock is not divided by the number of requests.
-    pub stock: bool,
+    pub is_stock: bool,
 }
 
 /// The sum of one profile, and the number of requests completed while the profile was taken.
@@ -89,7 +89,7 @@ pub struct SingleTargetProfiles {
     /// The name of the higher of both load levels: `line`, or `load` for a single run.
     pub level_name: String,
     /// What the rates count: `requests` or `sessions`.
-    pub counted: &'static str,
+    pub rate_unit: &'static str,
     /// The measured loads with profiles: the low load and the load under investigation, if they
     /// were made.
     pub levels: Vec<ProfiledTrial>,
@@ -121,7 +121,7 @@ pub struct BothSidesProfiles {
     /// The rate at which the profiles were taken, 1/s.
     pub rate_rps: f64,
     /// What the rate counts: `requests` or `sessions`.
-    pub counted: &'static str,
+    pub rate_unit: &'static str,
     /// Number of requests completed while the profiles were taken, by side.
     pub requests: [f64; 2],
     /// The stored profile files, by side.

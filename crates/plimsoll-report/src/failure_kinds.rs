@@ -2,14 +2,14 @@
 //! document.
 
 use crate::format::{count, duration};
-use plimsoll_analysis::failed::FailedKind;
+use plimsoll_analysis::failed::FailedResponseGroup;
 use plimsoll_model::LoadPurpose;
 use serde::Serialize;
 
 /// Returns a labelled fact for each kind of failure. Each fact states the first failed response of
 /// its kind, the number of requests with this failure, and the time of the first failure.
-pub(crate) fn failure_facts(kinds: &[FailedKind]) -> Vec<(&'static str, String)> {
-    let fact = |kind: &FailedKind| {
+pub(crate) fn failure_facts(kinds: &[FailedResponseGroup]) -> Vec<(&'static str, String)> {
+    let fact = |kind: &FailedResponseGroup| {
         let from_server = match (kind.tag.purpose, kind.tag.arm) {
             (LoadPurpose::Block, Some(arm)) => format!(" from {}", arm.letter()),
             _ => String::new(),
@@ -41,12 +41,12 @@ pub(crate) struct FailedAnswerFields<'a> {
 }
 
 /// Returns the list `failed_answers`, with an entry for each kind of failure.
-pub(crate) fn failed_answers(kinds: &[FailedKind]) -> Vec<FailedAnswerFields<'_>> {
+pub(crate) fn failed_answers(kinds: &[FailedResponseGroup]) -> Vec<FailedAnswerFields<'_>> {
     kinds.iter().map(FailedAnswerFields::from).collect()
 }
 
-impl<'a> From<&'a FailedKind> for FailedAnswerFields<'a> {
-    fn from(kind: &'a FailedKind) -> FailedAnswerFields<'a> {
+impl<'a> From<&'a FailedResponseGroup> for FailedAnswerFields<'a> {
+    fn from(kind: &'a FailedResponseGroup) -> FailedAnswerFields<'a> {
         let first = &kind.first;
         let said = |text: &'a String| Some(text.as_str()).filter(|text| !text.is_empty());
         FailedAnswerFields {

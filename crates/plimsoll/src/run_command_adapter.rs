@@ -67,7 +67,7 @@ impl FinishedLoad for MeasuredRun {
     }
 
     fn generator_limited(&self) -> bool {
-        Summary::from_run(self.run()).generator.limited
+        Summary::from_run(self.run()).generator.is_limit
     }
 
     fn results(&self) -> Result<PrintResults<'_>, Failure> {

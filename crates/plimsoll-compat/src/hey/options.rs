@@ -30,9 +30,9 @@ pub struct HeyOptions {
     pub host: Option<String>,
     /// Whether to use HTTP/2. As in hey, HTTP/2 requires TLS.
     pub is_http2: bool,
-    pub compresses: bool,
+    pub accepts_gzip: bool,
     pub keep_alive: bool,
-    pub follows: bool,
+    pub follows_redirects: bool,
     /// plimsoll's own flag: whether results are printed as JSON.
     pub json: bool,
     /// plimsoll's own flag: the path of the run file.
@@ -64,9 +64,9 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
         headers: Vec::new(),
         host: None,
         is_http2: false,
-        compresses: true,
+        accepts_gzip: true,
         keep_alive: true,
-        follows: true,
+        follows_redirects: true,
         json: false,
         output: None,
         passed_flags: Vec::new(),
@@ -113,7 +113,7 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
             }
             "A" => said.accept = value.to_owned(),
             "T" => said.content_type = value.to_owned(),
-            "U" => said.agent = value.to_owned(),
+            "U" => said.user_agent = value.to_owned(),
             "a" => {
                 if !value.contains(':') {
                     return Err("-a: write the user as name:password".to_owned());
@@ -124,9 +124,9 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
             "D" => asked.body_file = Some(value.to_owned()),
             "host" => asked.host = Some(value.to_owned()).filter(|host| !host.is_empty()),
             "h2" => asked.is_http2 = truth()?,
-            "disable-compression" => asked.compresses = !truth()?,
+            "disable-compression" => asked.accepts_gzip = !truth()?,
             "disable-keepalive" => asked.keep_alive = !truth()?,
-            "disable-redirects" => asked.follows = !truth()?,
+            "disable-redirects" => asked.follows_redirects = !truth()?,
             "cpus" => asked.passed_flags.push(format!("--threads={}", number()?.max(1))),
             "x" => return Err("-x is not supported: plimsoll does not use proxies".to_owned()),
             "allow-public" => asked.passed_flags.extend(truth()?.then(|| "--allow-public".to_owned())),
@@ -167,7 +167,7 @@ struct HeaderOptions {
     fields: Vec<(String, String)>,
     accept: String,
     content_type: String,
-    agent: String,
+    user_agent: String,
     authorization: Option<String>,
 }
 
@@ -192,8 +192,8 @@ impl HeaderOptions {
         if !self.accept.is_empty() {
             set("Accept", self.accept);
         }
-        if !self.agent.is_empty() {
-            agent = self.agent;
+        if !self.user_agent.is_empty() {
+            agent = self.user_agent;
         }
         set(
             "User-Agent",
@@ -220,8 +220,8 @@ impl HeyOptions {
             path: &hop.path,
             host: &hop.host,
             headers: &hop.headers(&self.headers),
-            body: if hop.is_bare { b"" } else { body },
-            compresses: self.compresses,
+            body: if hop.has_dropped_body { b"" } else { body },
+            accepts_gzip: self.accepts_gzip,
             keep_alive: self.keep_alive,
         };
         request.encode()
@@ -318,7 +318,7 @@ mod tests {
         ];
         let mut understood_n = 0;
         for seed in 0..30_000 {
-            let words = crate::mangled_words::random_command_line(seed, &flags);
+            let words = crate::random_command_lines::random_command_line(seed, &flags);
             if let Ok(Some(asked)) = parse(&words) {
                 understood_n += 1;
                 let written = String::from_utf8(asked.encode_request(&asked.first_hop("h", "/"), b"")).expect("text");

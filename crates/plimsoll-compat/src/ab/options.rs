@@ -23,20 +23,20 @@ pub struct AbOptions {
     pub timeout_s: u64,
     pub keep_alive: bool,
     /// Whether requests use HTTP/1.1. ab's default is HTTP/1.0.
-    pub is_1_1: bool,
+    pub is_http_1_1: bool,
     pub method: String,
     /// The file that contains the request body; `None` for requests without a body.
     pub body: Option<String>,
     pub content_type: String,
     /// The header lines for cookies (`-C`) and authorization (`-A`), which ab writes before the
     /// header lines of `-H`.
-    pub first_lines: Vec<String>,
+    pub cookie_and_auth_lines: Vec<String>,
     /// The header lines of `-H`, exactly as the user wrote them.
-    pub lines: Vec<String>,
+    pub header_lines: Vec<String>,
     /// Whether responses may have different lengths without being counted as failed (`-l`).
-    pub lengths_vary: bool,
+    pub allows_different_lengths: bool,
     /// Whether the load continues if a request gets no response (`-r`).
-    pub may_continue: bool,
+    pub continues_after_failure: bool,
     pub verbosity: u32,
     pub is_quiet: bool,
     pub shows_percentiles: bool,
@@ -84,14 +84,14 @@ impl Default for AbOptions {
             seconds_max: None,
             timeout_s: 30,
             keep_alive: false,
-            is_1_1: false,
+            is_http_1_1: false,
             method: "GET".to_owned(),
             body: None,
             content_type: "text/plain".to_owned(),
-            first_lines: Vec::new(),
-            lines: Vec::new(),
-            lengths_vary: false,
-            may_continue: false,
+            cookie_and_auth_lines: Vec::new(),
+            header_lines: Vec::new(),
+            allows_different_lengths: false,
+            continues_after_failure: false,
             verbosity: 0,
             is_quiet: false,
             shows_percentiles: true,
@@ -158,12 +158,12 @@ pub fn parse(words: &[String]) -> Result<AbCommand, String> {
         true => Err("-H, -C, -T: a header field cannot contain control characters".to_owned()),
         false => Ok(()),
     };
-    asked.lines.iter().chain(&cookies).chain([&asked.content_type]).try_for_each(check)?;
+    asked.header_lines.iter().chain(&cookies).chain([&asked.content_type]).try_for_each(check)?;
     let path = Url::read(url).map_err(|failure| failure.to_string())?;
     if let (None, Some(value)) = (&authorization, path.authorization) {
         authorization = Some(format!("Authorization: {value}"));
     }
-    asked.first_lines = cookies.into_iter().chain(authorization).collect();
+    asked.cookie_and_auth_lines = cookies.into_iter().chain(authorization).collect();
     Ok(AbCommand::Load(Box::new(asked)))
 }
 
@@ -173,7 +173,7 @@ impl AbOptions {
     fn parse_own_flag<'a>(&mut self, long: &str, words: &mut impl Iterator<Item = &'a String>) -> Result<(), String> {
         let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value.to_owned())));
         match (name, &value) {
-            ("http11", None) => self.is_1_1 = true,
+            ("http11", None) => self.is_http_1_1 = true,
             ("json", None) => self.json = true,
             ("allow-public", None) => self.passed_flags.push("--allow-public".to_owned()),
             ("help", None) => return Err("ab -h lists the flags".to_owned()),
@@ -225,10 +225,10 @@ impl AbOptions {
                 if !value.contains(':') {
                     return Err("-H: write the header as 'Name: value'".to_owned());
                 }
-                self.lines.push(value.to_owned());
+                self.header_lines.push(value.to_owned());
             }
-            'l' => self.lengths_vary = true,
-            'r' => self.may_continue = true,
+            'l' => self.allows_different_lengths = true,
+            'r' => self.continues_after_failure = true,
             'q' => self.is_quiet = true,
             'd' => self.shows_percentiles = false,
             'S' => self.shows_deviations = false,
@@ -252,22 +252,22 @@ impl AbOptions {
     /// Returns the bytes of the request exactly as ab sends it, with `body` as its body.
     pub fn encode_request(&self, host: &str, path: &str, body: &[u8]) -> Vec<u8> {
         let given = |name: &str| {
-            self.lines
+            self.header_lines
                 .iter()
                 .any(|line| line.split(':').next().is_some_and(|field| field.trim().eq_ignore_ascii_case(name)))
         };
-        let mut lines = vec![format!("{} {path} HTTP/1.{}", self.method, u8::from(self.is_1_1))];
+        let mut lines = vec![format!("{} {path} HTTP/1.{}", self.method, u8::from(self.is_http_1_1))];
         if self.keep_alive {
             lines.push("Connection: Keep-Alive".to_owned());
-        } else if self.is_1_1 {
+        } else if self.is_http_1_1 {
             lines.push("Connection: close".to_owned());
         }
-        lines.extend(self.first_lines.iter().cloned());
+        lines.extend(self.cookie_and_auth_lines.iter().cloned());
         if self.body.is_some() {
             lines.push(format!("Content-length: {}", body.len()));
             lines.push(format!("Content-type: {}", self.content_type));
         }
-        lines.extend(self.lines.iter().cloned());
+        lines.extend(self.header_lines.iter().cloned());
         for (name, value) in [("Host", host), ("User-Agent", "ApacheBench/2.3"), ("Accept", "*/*")] {
             if !given(name) {
                 lines.push(format!("{name}: {value}"));
@@ -320,7 +320,7 @@ mod tests {
             (asked.keep_alive, asked.concurrency, asked.requests, asked.seconds_max),
             (true, 10, 50_000, Some(5))
         );
-        assert_eq!((asked.lines, asked.lengths_vary), (vec!["X: y".to_owned()], true));
+        assert_eq!((asked.header_lines, asked.allows_different_lengths), (vec!["X: y".to_owned()], true));
         assert_eq!(parse_load_options("-t 5 -n 1000 h/").requests, 1000);
         let run =
             parse_load_options("-n 7 -c 2 -s 3 -B 127.0.0.2 --json --output=f https://h/").run_arguments().join(" ");
@@ -366,7 +366,7 @@ mod tests {
             ["-n5", "-c", "-t", "-k", "-H", "-HX: y", "-C", "-A", "-p", "-T", "-m", "-i", "-kc2", "--json", "--output"];
         let mut understood_n = 0;
         for seed in 0..30_000 {
-            let words = crate::mangled_words::random_command_line(seed, &flags);
+            let words = crate::random_command_lines::random_command_line(seed, &flags);
             if let Ok(AbCommand::Load(asked)) = parse(&words) {
                 understood_n += 1;
                 let written = String::from_utf8(asked.encode_request("h", "/", b"")).expect("text");

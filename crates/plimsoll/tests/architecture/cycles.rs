@@ -169,7 +169,7 @@ fn parse_use_branch(
 
 /// Returns the groups of files that use each other in a circle, directly or indirectly, each group
 /// once.
-pub fn find_use_circles(uses: &[Uses]) -> Vec<Vec<usize>> {
+pub fn find_use_cycles(uses: &[Uses]) -> Vec<Vec<usize>> {
     let reach: Vec<BTreeSet<usize>> = (0..uses.len())
         .map(|from| {
             let (mut seen, mut left) = (BTreeSet::new(), vec![from]);
@@ -208,5 +208,5 @@ fn uses_are_found_and_reexports_are_not_uses() {
     // File 2 (x.rs) uses `Own` of file 1 (a/mod.rs), and `Two` of file 3 (y.rs), which declares
     // `Two`. File 3 (y.rs) uses `One` of file 2 (x.rs).
     assert_eq!((of(2), of(3), of(4)), (vec![1, 3], vec![2, 4], vec![0]));
-    assert_eq!(find_use_circles(&uses), [vec![1, 2, 3]]);
+    assert_eq!(find_use_cycles(&uses), [vec![1, 2, 3]]);
 }

@@ -3,7 +3,7 @@
 
 use crate::args::{ProveArgs, RequestArgs};
 use crate::plan_from_args;
-use plimsoll_analysis::study::climb::WARMUP_NEW_TARGET_NS;
+use plimsoll_analysis::study::climb::NEW_TARGET_WARMUP_NS_MIN;
 use plimsoll_model::bounds::ARM_COUNT_RANGE;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::redact;
@@ -17,7 +17,6 @@ use plimsoll_study::quantity::{parse_positive_count, parse_positive_time, with_f
 use plimsoll_study::traffic_file;
 use plimsoll_sys::system_text;
 use plimsoll_traffic::file::FileLoad;
-use std::net::{Ipv4Addr, TcpListener};
 
 fn parse_margin(text: &str) -> Result<f64, Failure> {
     let bad =
@@ -83,7 +82,7 @@ fn request_with_address(request: &RequestArgs) -> Result<RequestArgs, Failure> {
         Some(path) if path.starts_with('/') => path,
         _ => return Ok(request.clone()),
     };
-    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+    let free = plimsoll_sys::tcp::unused_loopback_address();
     let free = free.map_err(|error| Failure::cannot_start(format!("no free port: {}", system_text(&error))))?;
     Ok(RequestArgs { url: Some(format!("http://{free}{path}")), ..request.clone() })
 }
@@ -168,7 +167,7 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
     let budget_ns = parse_positive_time("--budget", &args.budget)?;
     let start_ns_max = parse_positive_time("--start-timeout", &args.start_timeout)?;
     if let Some(load_ns) = load_ns {
-        let warmup_ns = warmup_ns.unwrap_or(if commands { WARMUP_NEW_TARGET_NS } else { 0 });
+        let warmup_ns = warmup_ns.unwrap_or(if commands { NEW_TARGET_WARMUP_NS_MIN } else { 0 });
         let sides = if commands { 2 } else { targets as u64 };
         let block_ns = (load_ns.saturating_add(warmup_ns)).saturating_mul(sides);
         // The search for the number of users or the rate takes a quarter of the budget, so the

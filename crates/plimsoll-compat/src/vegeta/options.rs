@@ -36,7 +36,7 @@ pub struct AttackOptions {
     /// The header fields that are added to the request of every target.
     pub headers: Vec<(String, String)>,
     /// The maximum number of bytes of a response body that are recorded.
-    pub body_max: usize,
+    pub body_bytes_max: usize,
     pub keep_alive: bool,
     /// The maximum number of redirects to follow. With `None`, redirects are not followed, and a
     /// redirect response counts as a success.
@@ -79,7 +79,7 @@ impl AttackOptions {
 /// The options of the command that reports about recorded results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportOptions {
-    pub shape: VegetaReportFormat,
+    pub format: VegetaReportFormat,
     /// The lower bounds of the histogram's buckets, in ns.
     pub buckets_ns: Vec<u64>,
     pub output: Option<String>,
@@ -163,7 +163,7 @@ fn parse_attack(words: &[String]) -> Result<VegetaCommand, String> {
         timeout_ns: 30_000_000_000,
         body: None,
         headers: Vec::new(),
-        body_max: usize::MAX,
+        body_bytes_max: usize::MAX,
         keep_alive: true,
         redirects_max: Some(10),
         targets: None,
@@ -202,7 +202,7 @@ fn parse_attack(words: &[String]) -> Result<VegetaCommand, String> {
                 let (name, value) = field.ok_or("-header: write the header as 'Name: value'")?;
                 asked.headers.push((canonical_header_name(&name), value));
             }
-            "max-body" => asked.body_max = if value == "-1" { usize::MAX } else { number()? as usize },
+            "max-body" => asked.body_bytes_max = if value == "-1" { usize::MAX } else { number()? as usize },
             "keepalive" => asked.keep_alive = truth()?,
             "targets" => asked.targets = file(),
             "output" => asked.output = file(),
@@ -303,7 +303,7 @@ fn parse_report(words: &[String]) -> Result<VegetaCommand, String> {
     if shape == VegetaReportFormat::Histogram && buckets_ns.is_empty() {
         return Err("-type hist: give the buckets' lower bounds, such as -type 'hist[0,1ms,10ms]'".into());
     }
-    Ok(VegetaCommand::Report(ReportOptions { shape, buckets_ns, output, files }))
+    Ok(VegetaCommand::Report(ReportOptions { format: shape, buckets_ns, output, files }))
 }
 
 fn parse_plot(words: &[String]) -> Result<VegetaCommand, String> {
@@ -399,13 +399,13 @@ mod tests {
 
     #[test]
     fn common_command_lines_are_parsed() {
-        let text = ReportOptions { shape: VegetaReportFormat::Text, buckets_ns: vec![], output: None, files: vec![] };
+        let text = ReportOptions { format: VegetaReportFormat::Text, buckets_ns: vec![], output: None, files: vec![] };
         for (line, expect) in [
             ("report", text.clone()),
             ("report -", text.clone()),
             ("report -type=json a.bin b.bin", {
                 ReportOptions {
-                    shape: VegetaReportFormat::Json,
+                    format: VegetaReportFormat::Json,
                     files: vec!["a.bin".into(), "b.bin".into()],
                     ..text.clone()
                 }
@@ -413,14 +413,14 @@ mod tests {
             ("report --type hist[1ms,1.5s] --output=x", {
                 let buckets_ns = vec![0, 1_000_000, 1_500_000_000];
                 ReportOptions {
-                    shape: VegetaReportFormat::Histogram,
+                    format: VegetaReportFormat::Histogram,
                     buckets_ns,
                     output: Some("x".into()),
                     ..text.clone()
                 }
             }),
             ("report -type json -buckets [0,5us]", {
-                ReportOptions { shape: VegetaReportFormat::Json, buckets_ns: vec![0, 5_000], ..text.clone() }
+                ReportOptions { format: VegetaReportFormat::Json, buckets_ns: vec![0, 5_000], ..text.clone() }
             }),
         ] {
             assert_eq!(read(line), Ok(VegetaCommand::Report(expect)), "{line}");

@@ -29,7 +29,7 @@ pub trait RunCommand {
 
     /// Renders the HTML page of `vegeta plot`, with at most `points_max` points in each line of the
     /// plot.
-    fn vegeta_page(&self, course: &VegetaTimeSeries, title: &str, points_max: usize) -> String;
+    fn vegeta_page(&self, series: &VegetaTimeSeries, title: &str, points_max: usize) -> String;
 }
 
 /// A function that prints plimsoll's own results of a load. The first argument selects JSON instead

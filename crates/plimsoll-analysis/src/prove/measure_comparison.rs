@@ -5,7 +5,7 @@
 //! (`interim_looks`). Also not here: which measures are compared, and how many measures share an
 //! error probability (`verdict`, `by_route`).
 
-use super::interim_looks::{EvaluationNumber, EvaluationResult, RANKS_ALARM_ERROR};
+use super::evaluations::{EvaluationNumber, EvaluationResult, RANKS_ALARM_ERROR};
 use plimsoll_model::Criterion;
 use plimsoll_statistics::basics::{self, ConfidenceInterval};
 use plimsoll_statistics::resample::EffectEstimate;
@@ -88,7 +88,7 @@ fn is_difference_real(seen: &EvaluationResult, ratios_by_block: &[f64]) -> bool 
     let middle = basics::median(ratios_by_block).unwrap_or(0.0);
     let by_ranks =
         middle * seen.estimate > 0.0 && seen.is_resolved && basics::sign_flip_p_value(ratios_by_block) <= error;
-    by_ranks || seen.wide.is_some_and(|wide| !wide.contains(0.0))
+    by_ranks || seen.alarm_interval.is_some_and(|wide| !wide.contains(0.0))
 }
 
 /// Gives the verdict on a difference between A and B at one evaluation of the comparison. All
@@ -122,7 +122,7 @@ pub(super) struct JudgementTerms {
     pub(super) margin: f64,
     /// The evaluation of the comparison (after a planned number of blocks) at which the measure is
     /// judged.
-    pub(super) look: EvaluationNumber,
+    pub(super) evaluation: EvaluationNumber,
     /// Number of measures among which this evaluation's part of the error probability is divided.
     pub(super) family: usize,
     /// Whether this is the primary measure, which decides the comparison.
@@ -140,7 +140,7 @@ pub(super) fn compare_measure<M>(
     judged: JudgementTerms,
     ratios_by_block: &[f64],
 ) -> MeasureComparison<M> {
-    let JudgementTerms { margin, look, family, primary, more_is_better } = judged;
+    let JudgementTerms { margin, evaluation: look, family, primary, more_is_better } = judged;
     let seen = EvaluationResult::from_effect(effect, look, family);
     // Secondary measures never decide a comparison, so a secondary difference already counts as
     // real if its interval excludes 0.

@@ -18,10 +18,11 @@ const TRANSPOSED_ROWS_MAX: usize = 8;
 pub fn format_table(headings: &[String], rows: &[Vec<String>], columns: Option<usize>) -> String {
     let lines: Vec<&[String]> = std::iter::once(headings).chain(rows.iter().map(Vec::as_slice)).collect();
     let grid = Grid::new(lines);
-    let Some(columns) = columns.filter(|columns| grid.total_width(&grid.natural) > *columns) else {
-        return grid.render(&grid.natural, usize::MAX);
+    let Some(columns) = columns.filter(|columns| grid.total_width(&grid.natural_widths) > *columns) else {
+        return grid.render(&grid.natural_widths, usize::MAX);
     };
-    let breakable = |column: usize| !grid.right[column] && grid.natural[column] >= WRAPPED_COLUMN_WIDTH_MIN;
+    let breakable =
+        |column: usize| !grid.right_aligned[column] && grid.natural_widths[column] >= WRAPPED_COLUMN_WIDTH_MIN;
     if let Some(widths) = grid.fitting_widths(columns, breakable) {
         return grid.render(&widths, columns);
     }
@@ -30,8 +31,8 @@ pub fn format_table(headings: &[String], rows: &[Vec<String>], columns: Option<u
         .collect();
     if rows.len() <= TRANSPOSED_ROWS_MAX {
         let turned = Grid::new(turned.iter().map(Vec::as_slice).collect());
-        if turned.total_width(&turned.natural) <= columns {
-            return turned.render(&turned.natural, columns);
+        if turned.total_width(&turned.natural_widths) <= columns {
+            return turned.render(&turned.natural_widths, columns);
         }
     }
     if let Some(widths) = grid.fitting_widths(columns, |_| true) {
@@ -45,8 +46,8 @@ struct Grid<'a> {
     lines: Vec<&'a [String]>,
     /// For each column, whether its cells are aligned to the right. Columns of numbers are aligned
     /// to the right, so that their digits align.
-    right: Vec<bool>,
-    natural: Vec<usize>,
+    right_aligned: Vec<bool>,
+    natural_widths: Vec<usize>,
 }
 
 impl<'a> Grid<'a> {
@@ -59,7 +60,7 @@ impl<'a> Grid<'a> {
             lines.iter().filter_map(|line| line.get(column)).map(|c| display_width(c)).max().unwrap_or(0)
         };
         let (right, natural) = ((0..count).map(right).collect(), (0..count).map(natural).collect());
-        Grid { lines, right, natural }
+        Grid { lines, right_aligned: right, natural_widths: natural }
     }
 
     fn total_width(&self, widths: &[usize]) -> usize {
@@ -67,7 +68,7 @@ impl<'a> Grid<'a> {
     }
 
     fn is_last(&self, column: usize) -> bool {
-        column + 1 == self.natural.len()
+        column + 1 == self.natural_widths.len()
     }
 
     /// Returns the minimum width of a column, which is the width of its widest word. The minimum
@@ -76,16 +77,17 @@ impl<'a> Grid<'a> {
     fn minimum_width(&self, column: usize) -> usize {
         let cells = self.lines.iter().filter_map(|line| line.get(column));
         let widest = cells.map(|cell| widest_unbreakable_width(cell)).max().unwrap_or(0);
-        if self.is_last(column) && !self.right[column] { widest.min(WRAPPED_COLUMN_WIDTH_MIN) } else { widest }
+        if self.is_last(column) && !self.right_aligned[column] { widest.min(WRAPPED_COLUMN_WIDTH_MIN) } else { widest }
     }
 
     /// Returns column widths with which the table fits into `columns` characters; `None` if no
     /// widths fit. Only columns for which `may` returns true become narrower than their text.
-    fn fitting_widths(&self, columns: usize, may: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
-        let mut widths = self.natural.clone();
+    fn fitting_widths(&self, columns: usize, may_shrink: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
+        let mut widths = self.natural_widths.clone();
         let least: Vec<usize> = (0..widths.len()).map(|column| self.minimum_width(column)).collect();
         while self.total_width(&widths) > columns {
-            let widest = (0..widths.len()).filter(|c| may(*c) && widths[*c] > least[*c]).max_by_key(|c| widths[*c])?;
+            let widest =
+                (0..widths.len()).filter(|c| may_shrink(*c) && widths[*c] > least[*c]).max_by_key(|c| widths[*c])?;
             widths[widest] -= 1;
         }
         Some(widths)
@@ -108,7 +110,7 @@ impl<'a> Grid<'a> {
                 let mut shown = String::new();
                 for (column, (part, width)) in parts.iter().zip(widths).enumerate() {
                     let text = part.get(at).map_or("", String::as_str);
-                    match self.right[column] {
+                    match self.right_aligned[column] {
                         true => shown.push_str(&format!("  {text:>width$}")),
                         false => shown.push_str(&format!("  {text:<width$}")),
                     }
@@ -130,12 +132,12 @@ impl<'a> Grid<'a> {
 fn split_into_narrow_tables(grid: &Grid, columns: usize) -> Option<String> {
     let mut out = String::new();
     let mut next = 1;
-    let count = grid.natural.len();
+    let count = grid.natural_widths.len();
     while next < count {
         let from = next;
-        let mut taken = grid.natural[0] + 2;
-        while next < count && taken + grid.natural[next] + 2 <= columns {
-            taken += grid.natural[next] + 2;
+        let mut taken = grid.natural_widths[0] + 2;
+        while next < count && taken + grid.natural_widths[next] + 2 <= columns {
+            taken += grid.natural_widths[next] + 2;
             next += 1;
         }
         // A column that is too wide for the terminal still gets its own table.

@@ -25,18 +25,18 @@ const EVEN_DISPERSION_MAX: f64 = 0.5;
 /// The rate of visits in 1/s, and the spacing of the starts of visits. If the model is a mix of
 /// single requests, each request is a visit.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ModelPace {
+pub struct VisitArrivals {
     /// The rate of visits over the length of the log, 1/s.
     pub rate: LoadCurve,
     /// The spacing of the starts of visits: constant or Poisson.
     pub arrivals: ArrivalSpacing,
 }
 
-impl ModelPace {
+impl VisitArrivals {
     /// Fits the rate of visits over time to the starts of visits within `span_ns`. The starts are
     /// ordered, in ns, and each start has a weight, which is 1 for a visit with the mean number of
     /// requests.
-    pub fn from_starts(starts: &[(u64, f64)], first_ns: u64, span_ns: u64) -> ModelPace {
+    pub fn from_starts(starts: &[(u64, f64)], first_ns: u64, span_ns: u64) -> VisitArrivals {
         let counts = |width_ns: u64| {
             let mut counts = vec![0.0; (span_ns / width_ns) as usize];
             for (start_ns, weight) in starts {
@@ -53,7 +53,7 @@ impl ModelPace {
         });
         // A traffic file states durations in whole milliseconds.
         let whole_ms = |ns: u64| ns.next_multiple_of(1_000_000);
-        let constant = |arrivals| ModelPace {
+        let constant = |arrivals| VisitArrivals {
             rate: LoadCurve::constant_for_duration(round_rate(mean), whole_ms(span_ns)),
             arrivals,
         };
@@ -78,7 +78,7 @@ impl ModelPace {
             LoadStage { from: rate, to: rate, duration_ns: Some(length_ns) }
         };
         let stages = counts.iter().enumerate().map(stage).collect();
-        ModelPace { rate: LoadCurve { stages }, arrivals: ArrivalSpacing::Poisson }
+        VisitArrivals { rate: LoadCurve { stages }, arrivals: ArrivalSpacing::Poisson }
     }
 
     /// Returns the `load` table of the traffic file with this rate.
@@ -112,9 +112,9 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn pace_of_starts(starts_ns: &[u64], span_ns: u64) -> ModelPace {
+    fn pace_of_starts(starts_ns: &[u64], span_ns: u64) -> VisitArrivals {
         let starts: Vec<(u64, f64)> = starts_ns.iter().map(|start_ns| (*start_ns, 1.0)).collect();
-        ModelPace::from_starts(&starts, 0, span_ns)
+        VisitArrivals::from_starts(&starts, 0, span_ns)
     }
 
     fn random_visit_starts(rates: &[f64]) -> Vec<u64> {

@@ -4,9 +4,9 @@
 //!
 //! Not here: readings (`plimsoll-probe`), and their use (`plimsoll-study`).
 
+use crate::fleet_location::{FleetLocation, SshHost};
 use crate::message::WatchTask;
 use crate::pipe_bus::PipeBus;
-use crate::place::{FleetLocation, SshHost};
 use crate::remote_readings::RemoteReadings;
 use crate::service::system_identifier;
 use crate::ssh_login::{read_own_executable, remote_agent_command};
@@ -75,7 +75,7 @@ fn start_remote_measurement(
     watched: &WatchTarget,
     effort: ProbeEffort,
 ) -> Result<RemoteReadings, Failure> {
-    if watched.plan.carriage.unix.is_some() {
+    if watched.plan.connection_plan.unix.is_some() {
         return Err(Failure::usage(
             "--watch: the server of a unix socket is on this machine: leave --watch out, or name a host and port",
         ));
@@ -86,7 +86,7 @@ fn start_remote_measurement(
     let bus = PipeBus::start(vec![remote_agent_command(&host, "--watch-only", program, COPY_FLAG)])?;
     let mut link = WatchLink::wait_for_agent(bus, &host.name).map_err(failed)?;
     let task = WatchTask {
-        addresses: watched.plan.carriage.addresses.clone(),
+        addresses: watched.plan.connection_plan.addresses.clone(),
         pid: terms.pid,
         process: terms.process.clone(),
         cgroup: terms.cgroup.clone(),

@@ -23,7 +23,7 @@ pub fn trials_with_rejections(history: &[TrialOutcome]) -> impl Iterator<Item = 
     let lets_wait = |t: &TrialOutcome, rate: f64| {
         let waits = match t.purpose {
             LoadPurpose::Settle => t.evidence.unanswered as f64 > UNANSWERED_SHARE_MAX * t.evidence.scheduled as f64,
-            _ => t.evidence.growth > BACKLOG_GROWTH_SHARE_MAX,
+            _ => t.evidence.backlog_growth_share > BACKLOG_GROWTH_SHARE_MAX,
         };
         let higher = t.offered_rps().is_some_and(|it| it >= HIGHER_RATE_FACTOR * rate);
         higher && t.verdict == Verdict::Fail && waits && t.evidence.failed_count() == 0
@@ -88,7 +88,7 @@ mod tests {
         let mut evidence = Evidence {
             scheduled: 1000,
             unanswered: *unanswered,
-            growth: *growth,
+            backlog_growth_share: *growth,
             rejecting: *rejecting,
             ..Evidence::default()
         };

@@ -58,7 +58,7 @@ pub struct ArmRouteFigures {
 /// share the load is void, because its figures describe plimsoll and not the server.
 pub const CLIENT_WAIT_SHARE_MAX: f64 = 0.1;
 
-fn ledger_times(figures: &RouteFigures<Histogram>) -> LoadResponseTimes {
+fn load_response_times(figures: &RouteFigures<Histogram>) -> LoadResponseTimes {
     LoadResponseTimes::new(figures.ledger.scheduled, figures.ledger.succeeded, figures.response.buckets())
 }
 
@@ -72,10 +72,10 @@ impl ArmLoadFigures {
         let several = run.plan.traffic.routes.len() > 1;
         let route = |(route, figures): (&RouteRecord, RouteFigures<Histogram>)| ArmRouteFigures {
             name: route.label.clone(),
-            response_times: ledger_times(&figures),
+            response_times: load_response_times(&figures),
         };
         let client_wait_share = client_wait_share(run, &summary);
-        let limit = summary.generator.reason.clone().filter(|_| summary.generator.limited);
+        let limit = summary.generator.reason.clone().filter(|_| summary.generator.is_limit);
         let waits = (client_wait_share > CLIENT_WAIT_SHARE_MAX).then(|| {
             Sentence::from(format!(
                 "responses waited in plimsoll for {wait_percent:.0} % of the response time, before plimsoll read them \
@@ -89,7 +89,7 @@ impl ArmLoadFigures {
                 numerator: whole.succeeded_in_window as f64,
                 divisor: run.duration_ns() as f64 / 1e9,
             },
-            response_times: ledger_times(&whole),
+            response_times: load_response_times(&whole),
             cpu_ns: used.map(|used| BlockRatio { numerator: used.cpu_ns, divisor: used.responses as f64 }),
             answer_bytes: BlockRatio { numerator: whole.answers_bytes as f64, divisor: whole.statuses.total() as f64 },
             statuses: whole.statuses,
@@ -165,7 +165,7 @@ pub fn quantile_of_measure(measure: Criterion) -> Option<f64> {
 /// the response time. In a closed load, no other figure shows that plimsoll read the responses
 /// late.
 fn client_wait_share(run: &Run, summary: &Summary) -> f64 {
-    let (wait, response) = (&summary.generator.read_wait, &summary.whole.response);
+    let (wait, response) = (&summary.generator.read_wait, &summary.routes_sum.response);
     let known = !run.plan.load.shape.is_open() && wait.count > 0 && response.mean_ns > 0.0;
     if known { wait.mean_ns / response.mean_ns } else { 0.0 }
 }
@@ -174,18 +174,18 @@ fn client_wait_share(run: &Run, summary: &Summary) -> f64 {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComparisonBlock {
     /// The figures of the loads by arm (side): A, B, ...
-    pub readings: Vec<ArmLoadFigures>,
+    pub arm_loads: Vec<ArmLoadFigures>,
 }
 
 impl ComparisonBlock {
     /// Returns why a load of the block (one load on each side) is void; `None` for a valid block.
     pub fn void_reason(&self) -> Option<&Sentence> {
-        self.readings.iter().find_map(|reading| reading.void.as_ref().or(reading.missing_response.as_ref()))
+        self.arm_loads.iter().find_map(|reading| reading.void.as_ref().or(reading.missing_response.as_ref()))
     }
 
     /// Returns whether other processes disturbed a load of the block (one load on each side).
     pub fn is_disturbed(&self) -> bool {
-        self.readings.iter().any(|reading| reading.interference.disturbed)
+        self.arm_loads.iter().any(|reading| reading.interference.disturbed)
     }
 }
 
@@ -205,7 +205,7 @@ pub fn shuffled_arm_order(seed: u64, block: usize, arms: usize) -> Vec<u8> {
 pub fn blocks_from_trials(trials: &[Trial], arms: usize) -> (Vec<ComparisonBlock>, Option<String>) {
     let mut blocks = RecordedBlocks::new(arms);
     blocks.add_new_trials(trials);
-    (blocks.whole, blocks.broken)
+    (blocks.complete_blocks, blocks.early_end_reason)
 }
 
 /// The blocks (one load on each side) of a recording. Loads are read one by one as they are
@@ -214,19 +214,24 @@ pub fn blocks_from_trials(trials: &[Trial], arms: usize) -> (Vec<ComparisonBlock
 #[derive(Debug, Clone)]
 pub struct RecordedBlocks {
     /// The complete blocks (one load on each side).
-    pub whole: Vec<ComparisonBlock>,
+    pub complete_blocks: Vec<ComparisonBlock>,
     /// Why the recording ended early; `None` for a complete recording. Loads after an early end do
     /// not count.
-    pub broken: Option<String>,
+    pub early_end_reason: Option<String>,
     /// The figures of the loads in the current, incomplete block, by arm (side).
-    next: Vec<Option<ArmLoadFigures>>,
+    current_block: Vec<Option<ArmLoadFigures>>,
     trials_read: usize,
 }
 
 impl RecordedBlocks {
     /// Creates an empty list of blocks with `arms` loads each.
     pub fn new(arms: usize) -> RecordedBlocks {
-        RecordedBlocks { whole: Vec::new(), broken: None, next: vec![None; arms], trials_read: 0 }
+        RecordedBlocks {
+            complete_blocks: Vec::new(),
+            early_end_reason: None,
+            current_block: vec![None; arms],
+            trials_read: 0,
+        }
     }
 
     /// Adds the loads that were recorded since the last call.
@@ -235,10 +240,10 @@ impl RecordedBlocks {
         self.trials_read = trials.len();
         for trial in new {
             let (LoadPurpose::Block, Some(arm)) = (trial.tag.purpose, trial.tag.arm) else { continue };
-            if self.broken.is_some() {
+            if self.early_end_reason.is_some() {
                 return;
             }
-            self.broken = self.add(arm, trial).err();
+            self.early_end_reason = self.add(arm, trial).err();
         }
         self.judge_missing_responses();
     }
@@ -248,11 +253,14 @@ impl RecordedBlocks {
     /// time is not known. A longer load without any response is valid, because it shows that the
     /// server hangs.
     fn judge_missing_responses(&mut self) {
-        for arm in 0..self.next.len() {
-            let heard = self.whole.iter().map(|block| &block.readings[arm]).filter(|reading| !reading.is_silent());
+        for arm in 0..self.current_block.len() {
+            let heard =
+                self.complete_blocks.iter().map(|block| &block.arm_loads[arm]).filter(|reading| !reading.is_silent());
             let usual_ns: Vec<f64> = heard.filter_map(|reading| reading.measure_value(Criterion::P50)).collect();
             let usual_ns = basics::median(&usual_ns).unwrap_or(f64::INFINITY);
-            for reading in self.whole.iter_mut().map(|block| &mut block.readings[arm]).filter(|it| it.is_silent()) {
+            for reading in
+                self.complete_blocks.iter_mut().map(|block| &mut block.arm_loads[arm]).filter(|it| it.is_silent())
+            {
                 let length_ns = reading.goodput.divisor * 1e9;
                 reading.missing_response = (usual_ns * 3.0 > length_ns).then(|| {
                     let text = format!(
@@ -272,11 +280,12 @@ impl RecordedBlocks {
             None => return Err("the recording in the run file was cut off".into()),
         }
         let reading = ArmLoadFigures::from_trial(trial);
-        if let Some(place) = self.next.get_mut(arm.index()) {
+        if let Some(place) = self.current_block.get_mut(arm.index()) {
             *place = Some(reading);
         }
-        if self.next.iter().all(Option::is_some) {
-            self.whole.push(ComparisonBlock { readings: self.next.iter_mut().filter_map(Option::take).collect() });
+        if self.current_block.iter().all(Option::is_some) {
+            self.complete_blocks
+                .push(ComparisonBlock { arm_loads: self.current_block.iter_mut().filter_map(Option::take).collect() });
         }
         Ok(())
     }

@@ -91,7 +91,7 @@ pub struct EvaluationResult {
     pub interval: Option<ConfidenceInterval>,
     /// Interval of the estimate, at this evaluation's part of [`MEAN_ALARM_ERROR`]; `None` with too
     /// few blocks (paired loads).
-    pub wide: Option<ConfidenceInterval>,
+    pub alarm_interval: Option<ConfidenceInterval>,
     /// Interval for the equivalence claim ("B is the same"). The interval combines two one-sided
     /// tests, each with this evaluation's part of [`INTERVAL_ERROR_PROBABILITY`]. So the error
     /// probability of the interval is twice the error probability of one test.
@@ -112,7 +112,7 @@ impl EvaluationResult {
             number,
             estimate: effect.estimate,
             interval: effect.interval(share * number.error_part()),
-            wide: effect.interval(MEAN_ALARM_ERROR / family * number.error_part()),
+            alarm_interval: effect.interval(MEAN_ALARM_ERROR / family * number.error_part()),
             equivalence: effect.interval(2.0 * share * number.equivalence_error_part()),
             p: effect.p_two_sided(),
             is_resolved: effect.is_resolved(),

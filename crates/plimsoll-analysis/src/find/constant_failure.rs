@@ -26,7 +26,7 @@ const DIFFERENT_RATE_FACTOR: f64 = 2.0;
 const SAME_SHARE_FACTOR_MAX: f64 = 2.0;
 /// The failures depend on the load if at least this number of failures was expected at the lowest
 /// loads, but no request failed.
-const SPARED_FAILURES_MAX: f64 = 4.0;
+const MISSING_FAILURES_MAX: f64 = 4.0;
 /// The number of standard deviations (one-sided 1 %) that chance may explain.
 const CHANCE_DEVIATIONS: f64 = 2.33;
 
@@ -34,7 +34,7 @@ const CHANCE_DEVIATIONS: f64 = 2.33;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ConstantFailure {
     /// How the constant failure breaks the SLO: requests fail, or requests are late.
-    pub how: SloBreakKind,
+    pub kind: SloBreakKind,
     /// The share of the requests that fail or are late, 0..1.
     pub share: f64,
     /// The lowest rate at which requests failed or were late, 1/s.
@@ -72,7 +72,7 @@ impl ConstantFailure {
     pub fn failure_text(&self) -> String {
         let (lower_rate, higher_rate) = (format::rate(self.from_rps), format::rate(self.to_rps));
         let share = format::short_percent(format::round_to_digits(self.share, 2));
-        let fail_or_are_late = match self.how {
+        let fail_or_are_late = match self.kind {
             SloBreakKind::Failed => "fail".to_owned(),
             SloBreakKind::Late(bound) => format!("take longer than {}", format::duration(bound.bound_ns as f64)),
         };
@@ -102,7 +102,7 @@ impl ConstantFailure {
         let share = failed / low;
         // The lowest loads, in which no request failed, must have had too few requests to expect a
         // failure.
-        let any = spared.iter().map(|load| load.requests * share).sum::<f64>() < SPARED_FAILURES_MAX;
+        let any = spared.iter().map(|load| load.requests * share).sum::<f64>() < MISSING_FAILURES_MAX;
         if !sure(low, failed) || share > CONSTANT_FAILURE_SHARE_MAX || !any {
             return None;
         }
@@ -111,7 +111,7 @@ impl ConstantFailure {
             load.failed > 0.0 && load.failed <= at_most + CHANCE_DEVIATIONS * at_most.sqrt()
         };
         let to_rps = loads.iter().filter(alike).map(|load| load.rps).fold(0.0, f64::max);
-        (to_rps >= DIFFERENT_RATE_FACTOR * from_rps).then_some(ConstantFailure { how, share, from_rps, to_rps })
+        (to_rps >= DIFFERENT_RATE_FACTOR * from_rps).then_some(ConstantFailure { kind: how, share, from_rps, to_rps })
     }
 }
 
@@ -142,12 +142,13 @@ impl LoadFailures {
                 // do not count.
                 let to_come = if trial.stopped { bound.bound_ns as f64 / trial.duration_ns.max(1) as f64 } else { 0.0 };
                 let of_bound = evidence.bad_bound_ns == Some(bound.bound_ns);
-                (scheduled * (1.0 - to_come), if of_bound { evidence.bad as f64 } else { 0.0 })
+                (scheduled * (1.0 - to_come), if of_bound { evidence.bad_requests as f64 } else { 0.0 })
             }
         };
         // Unanswered and late requests are part of the backlog, so the allowed growth of the
         // backlog increases with the number of these requests.
-        let keeps_up = evidence.growth <= BACKLOG_GROWTH_SHARE_MAX + SAME_SHARE_FACTOR_MAX * failed / requests;
+        let keeps_up =
+            evidence.backlog_growth_share <= BACKLOG_GROWTH_SHARE_MAX + SAME_SHARE_FACTOR_MAX * failed / requests;
         (counts && requests > 0.0 && keeps_up && evidence.unsent == 0).then_some(LoadFailures { rps, requests, failed })
     }
 }
@@ -221,8 +222,8 @@ mod tests {
                         TrialOutcome::one_second_trial(LoadPurpose::Climb, OfferedLoad::Rate(rps), Verdict::Fail);
                     (trial.stopped, trial.duration_ns) = (stopped, (seconds * 1e9) as u64);
                     trial.evidence.scheduled = (rps * seconds) as u64;
-                    (trial.evidence.bad, trial.evidence.bad_bound_ns) = (bad, Some(bound.bound_ns));
-                    trial.evidence.growth = growth;
+                    (trial.evidence.bad_requests, trial.evidence.bad_bound_ns) = (bad, Some(bound.bound_ns));
+                    trial.evidence.backlog_growth_share = growth;
                     trial
                 })
                 .collect();

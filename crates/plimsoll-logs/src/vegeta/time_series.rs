@@ -170,7 +170,7 @@ impl AttackTimeSeries {
     }
 
     /// Returns the number of results of the attack.
-    pub fn requests(&self) -> u64 {
+    pub fn request_count(&self) -> u64 {
         self.latency.count()
     }
 
@@ -183,8 +183,8 @@ impl AttackTimeSeries {
     /// is the number of requests.
     pub fn rate_rps(&self) -> f64 {
         match self.attack_ns() {
-            0 => self.requests() as f64,
-            ns => self.requests() as f64 * 1e9 / ns as f64,
+            0 => self.request_count() as f64,
+            ns => self.request_count() as f64 * 1e9 / ns as f64,
         }
     }
 
@@ -195,7 +195,7 @@ impl AttackTimeSeries {
         else {
             return Vec::new();
         };
-        let count_max = (count_max as u64).min(self.requests() / REQUESTS_PER_INTERVAL_MIN).max(1);
+        let count_max = (count_max as u64).min(self.request_count() / REQUESTS_PER_INTERVAL_MIN).max(1);
         let joined = ((last - first) as u64 + 1).div_ceil(count_max);
         // Intervals without requests are included with a rate of 0.
         let count = (last - first) as u64 / joined + 1;
@@ -211,7 +211,7 @@ impl AttackTimeSeries {
         let begin_ns = *first as f64 * self.interval_ns as f64 - (self.earliest_ns as f64 - self.origin_ns as f64);
         // The attack ends one mean gap between requests after its last request. Without this gap,
         // the rate in the last interval would be too high.
-        let end_ns = self.attack_ns() as f64 * (1.0 + 1.0 / (self.requests().max(2) - 1) as f64);
+        let end_ns = self.attack_ns() as f64 * (1.0 + 1.0 / (self.request_count().max(2) - 1) as f64);
         let is_only = sums.len() == 1;
         let moment = |(at, sum): (u64, AttackIntervalResults)| {
             let from_ns = begin_ns + at as f64 * length_ns;
@@ -257,7 +257,7 @@ mod tests {
             let mut course = VegetaTimeSeries::default();
             (0..2000).for_each(|n| course.add(&of(order(n))));
             let [attack] = course.attacks() else { panic!("one attack") };
-            assert_eq!((attack.requests(), attack.failed, attack.attack_ns()), (2000, 200, 19_990_000_000));
+            assert_eq!((attack.request_count(), attack.failed, attack.attack_ns()), (2000, 200, 19_990_000_000));
             assert_eq!((attack.codes[&503], attack.errors["503 No"]), (200, 200));
             for count_max in [10, 150] {
                 let moments = attack.interval_figures(count_max);

@@ -12,7 +12,7 @@ pub enum ReadError {
     Empty,
     /// The input is a file of another known format. The text names the format and says what to do.
     #[error("cannot be read as a profile: {0}")]
-    Other(&'static str),
+    ForeignFormat(&'static str),
     /// The gzip stream ends early.
     #[error("is cut off in the middle of its gzip data: fetch or copy the profile again")]
     GzipCut,

@@ -4,7 +4,7 @@
 //!
 //! Not here: running the load.
 
-use super::units::{parse_metric_count, read_time_ns};
+use super::units::{parse_metric_count, parse_time_ns};
 use plimsoll_script::Dialect;
 
 /// The options of a load, with wrk's names and defaults.
@@ -17,20 +17,20 @@ pub struct WrkOptions {
     pub timeout_ns: u64,
     /// The rate in messages per second (wrk2 only); `None` for a closed loop, in which each
     /// connection waits for its response.
-    pub rate: Option<u64>,
+    pub rate_rps: Option<u64>,
     pub script: Option<String>,
     /// The additional header fields (name, value) that each request has.
     pub headers: Vec<(String, String)>,
     /// Whether the latency distribution is printed (`--latency`).
-    pub latency: bool,
+    pub shows_latency: bool,
     /// Whether the distribution of service times is also printed (wrk2 only).
-    pub u_latency: bool,
+    pub shows_service_latency: bool,
     /// Whether the latencies are measured for whole batches of messages (wrk2 only).
-    pub batch_latency: bool,
+    pub measures_batch_latency: bool,
     /// Whether plimsoll's version is printed before the load (`-v`).
     pub version: bool,
     /// The URL, followed by the script's arguments.
-    pub words: Vec<String>,
+    pub url_and_arguments: Vec<String>,
     /// plimsoll's own flag: whether results are printed as JSON.
     pub json: bool,
     /// plimsoll's own flag: whether load may be sent to public addresses.
@@ -72,14 +72,14 @@ pub fn parse(words: &[String], dialect: Dialect) -> Result<WrkOptions, WrkRefusa
         threads: 2,
         duration_ns: 10_000_000_000,
         timeout_ns: 2_000_000_000,
-        rate: None,
+        rate_rps: None,
         script: None,
         headers: Vec::new(),
-        latency: false,
-        u_latency: false,
-        batch_latency: false,
+        shows_latency: false,
+        shows_service_latency: false,
+        measures_batch_latency: false,
         version: false,
-        words: Vec::new(),
+        url_and_arguments: Vec::new(),
         json: false,
         allow_public: false,
         output: None,
@@ -89,7 +89,7 @@ pub fn parse(words: &[String], dialect: Dialect) -> Result<WrkOptions, WrkRefusa
     let mut words = words.iter();
     while let Some(word) = words.next() {
         if word == "--" {
-            asked.words.extend(words.by_ref().cloned());
+            asked.url_and_arguments.extend(words.by_ref().cloned());
         } else if let Some(long) = word.strip_prefix("--") {
             let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
             let mut fit: Vec<_> = WRK_FLAGS.iter().filter(|flag| known(flag.3) && flag.1.starts_with(name)).collect();
@@ -132,7 +132,7 @@ pub fn parse(words: &[String], dialect: Dialect) -> Result<WrkOptions, WrkRefusa
                 break;
             }
         } else {
-            asked.words.push(word.clone());
+            asked.url_and_arguments.push(word.clone());
         }
     }
     asked.validate()
@@ -141,7 +141,7 @@ pub fn parse(words: &[String], dialect: Dialect) -> Result<WrkOptions, WrkRefusa
 impl WrkOptions {
     /// Returns the URL of the target, which is the first word that is not a flag.
     pub fn url(&self) -> &str {
-        &self.words[0]
+        &self.url_and_arguments[0]
     }
 
     fn apply_flag(&mut self, letter: char, value: String) -> Result<(), WrkRefusal> {
@@ -150,13 +150,13 @@ impl WrkOptions {
                 .ok_or_else(|| WrkRefusal(Some(format!("{flag} wants a number such as 100 or 1k, got '{value}'"))))
         };
         let time = |flag: &str| {
-            read_time_ns(&value)
+            parse_time_ns(&value)
                 .ok_or_else(|| WrkRefusal(Some(format!("{flag} wants a time such as 30s, 2m or 500ms, got '{value}'"))))
         };
         match letter {
             'c' => self.connections = count("-c")?,
             't' => self.threads = count("-t")?,
-            'R' => self.rate = Some(count("-R")?),
+            'R' => self.rate_rps = Some(count("-R")?),
             'd' => self.duration_ns = time("-d")?,
             'T' => self.timeout_ns = time("--timeout")?,
             's' => self.script = Some(value),
@@ -168,9 +168,9 @@ impl WrkOptions {
                 };
                 self.headers.push((name.trim().to_owned(), text.trim().to_owned()));
             }
-            'L' => self.latency = true,
-            'U' => (self.latency, self.u_latency) = (true, true),
-            'B' => self.batch_latency = true,
+            'L' => self.shows_latency = true,
+            'U' => (self.shows_latency, self.shows_service_latency) = (true, true),
+            'B' => self.measures_batch_latency = true,
             'v' => self.version = true,
             'o' => self.output = Some(value),
             'J' => self.json = true,
@@ -182,7 +182,7 @@ impl WrkOptions {
 
     fn validate(self) -> Result<WrkOptions, WrkRefusal> {
         let usage = |text: &str| Err(WrkRefusal(Some(text.to_owned())));
-        if self.words.is_empty() || self.threads == 0 || self.duration_ns == 0 {
+        if self.url_and_arguments.is_empty() || self.threads == 0 || self.duration_ns == 0 {
             return Err(WrkRefusal(None));
         }
         if self.connections == 0 || self.connections < self.threads {
@@ -191,7 +191,7 @@ impl WrkOptions {
         if self.timeout_ns == 0 {
             return usage("--timeout must be more than 0");
         }
-        if self.dialect == Dialect::Wrk2 && self.rate.unwrap_or(0) == 0 {
+        if self.dialect == Dialect::Wrk2 && self.rate_rps.unwrap_or(0) == 0 {
             return usage("Throughput MUST be specified with the --rate or -R option");
         }
         Ok(self)
@@ -219,20 +219,25 @@ mod tests {
                 (a.threads, a.connections, a.duration_ns) = (12, 400, 30_000_000_000)
             }),
             ("u -c 1k --duration=2m", Dialect::Wrk, |a| (a.connections, a.duration_ns) = (1000, 120_000_000_000)),
-            ("--lat --timeout 500ms u", Dialect::Wrk, |a| (a.latency, a.timeout_ns) = (true, 500_000_000)),
-            ("-Lvt1 u", Dialect::Wrk, |a| (a.latency, a.version, a.threads) = (true, true, 1)),
+            ("--lat --timeout 500ms u", Dialect::Wrk, |a| (a.shows_latency, a.timeout_ns) = (true, 500_000_000)),
+            ("-Lvt1 u", Dialect::Wrk, |a| (a.shows_latency, a.version, a.threads) = (true, true, 1)),
             ("-H A:b -HX-Y:1:2 u", Dialect::Wrk, |a| {
                 a.headers = vec![("A".into(), "b".into()), ("X-Y".into(), "1:2".into())];
             }),
             ("-s a.lua u -- -c 5 --x", Dialect::Wrk, |a| {
                 a.script = Some("a.lua".into());
-                a.words.extend(["-c", "5", "--x"].map(str::to_owned));
+                a.url_and_arguments.extend(["-c", "5", "--x"].map(str::to_owned));
             }),
             ("-R2k -U u", Dialect::Wrk2, |a| {
-                (a.dialect, a.rate, a.latency, a.u_latency) = (Dialect::Wrk2, Some(2000), true, true);
+                (a.dialect, a.rate_rps, a.shows_latency, a.shows_service_latency) =
+                    (Dialect::Wrk2, Some(2000), true, true);
             }),
-            ("-R 5 -B u", Dialect::Wrk2, |a| (a.dialect, a.rate, a.batch_latency) = (Dialect::Wrk2, Some(5), true)),
-            ("--rate 10 -L u", Dialect::Wrk2, |a| (a.dialect, a.rate, a.latency) = (Dialect::Wrk2, Some(10), true)),
+            ("-R 5 -B u", Dialect::Wrk2, |a| {
+                (a.dialect, a.rate_rps, a.measures_batch_latency) = (Dialect::Wrk2, Some(5), true)
+            }),
+            ("--rate 10 -L u", Dialect::Wrk2, |a| {
+                (a.dialect, a.rate_rps, a.shows_latency) = (Dialect::Wrk2, Some(10), true)
+            }),
             ("--allow-public u", Dialect::Wrk, |a| a.allow_public = true),
             ("--json -o x.run u", Dialect::Wrk, |a| (a.json, a.output) = (true, Some("x.run".into()))),
         ];

@@ -8,20 +8,17 @@ use crate::plan_from_args;
 use plimsoll_model::completion::TrafficFromFile;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::ReplayTerms;
-use plimsoll_model::units::{SECOND, parse_number};
+use plimsoll_model::units::SECOND;
 use plimsoll_model::{LoadShape, Plan, RunSpec, Terms};
 use plimsoll_study::fields::{self, path_text};
 use plimsoll_study::log_replay;
-use plimsoll_study::quantity::{parse_positive_time, with_flag_name};
+use plimsoll_study::quantity::{parse_factor_milli, parse_positive_time};
 use std::path::PathBuf;
-
-/// Bounds of the factors of --speed and --scale.
-const SPEED_FACTOR_RANGE: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 
 /// Converts the flags to a load, reading the logs.
 pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
-    let speed_milli = parse_factor("--speed", args.speed.as_deref())?;
-    let scale_milli = parse_factor("--scale", args.scale.as_deref())?;
+    let speed_milli = parse_factor_milli("--speed", args.speed.as_deref())?;
+    let scale_milli = parse_factor_milli("--scale", args.scale.as_deref())?;
     if let Some(file) = replay_file::find_traffic_file(&args.logs) {
         return replay_file::spec_from_args(args, file, shared_request_args(args), scale_milli);
     }
@@ -134,41 +131,4 @@ fn shared_request_args(args: &ReplayArgs) -> RequestArgs {
 /// Parses a header field, and formats the field as run files record header fields: `Name: value`.
 fn header_text(text: &str) -> Result<String, Failure> {
     fields::parse_header_flag(text).map(|(name, value)| format!("{name}: {value}"))
-}
-
-/// Parses a factor such as `2x`, and returns the factor in thousandths. Without a text, returns
-/// 1000 (a factor of 1).
-fn parse_factor(flag: &str, text: Option<&str>) -> Result<u64, Failure> {
-    let Some(text) = text else { return Ok(1000) };
-    let number = text.trim().strip_suffix(['x', 'X']).unwrap_or(text);
-    match with_flag_name(flag, parse_number(number))? {
-        times if SPEED_FACTOR_RANGE.contains(&times) => Ok((times * 1e3).round() as u64),
-        _ => Err(Failure::usage(format!(
-            "{flag}: the factor '{text}' is not between {minimum}x and {maximum}x",
-            minimum = SPEED_FACTOR_RANGE.start(),
-            maximum = SPEED_FACTOR_RANGE.end()
-        ))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn speed_factors_are_parsed_or_refused() {
-        for (text, expect) in [
-            (None, Some(1000)),
-            (Some("2x"), Some(2000)),
-            (Some("0.5"), Some(500)),
-            (Some("1.25X"), Some(1250)),
-            (Some("0"), None),
-            (Some("-1x"), None),
-            (Some("2000x"), None),
-            (Some("fast"), None),
-            (Some("x"), None),
-        ] {
-            assert_eq!(parse_factor("--speed", text).ok(), expect, "{text:?}");
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! Groups the failed responses of one or several loads by kind. Each kind has its first response
 //! and the number of its requests.
 //!
-//! Not here: the text of a response (`plimsoll_model::failed_answer`), and the report.
+//! Not here: the text of a response (`plimsoll_model::failed_response`), and the report.
 
 use plimsoll_model::{CallFault, FailedResponse, LoadPurpose, LoadTag, RequestFailure, Run, Trial};
 

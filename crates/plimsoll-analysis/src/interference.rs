@@ -13,15 +13,15 @@
 //! Other processes disturb a load if two conditions hold. The first condition: other processes used
 //! more than [`OTHER_PROCESSES_CORES_MAX`] cores, and more than the share
 //! [`OTHER_PROCESSES_SHARE_MAX`] of the CPU time of the server and plimsoll. The second condition:
-//! [`BUSY_SHARE`] of all cores were in use, or threads of the server and plimsoll waited for a
-//! core. Waits for a core count if they exceed [`WAIT_SHARE`] of the time in which the threads of
-//! the server and plimsoll wanted a core.
+//! [`BUSY_CORES_SHARE_MIN`] of all cores were in use, or threads of the server and plimsoll waited
+//! for a core. Waits for a core count if they exceed [`CORE_WAIT_SHARE_MIN`] of the time in which
+//! the threads of the server and plimsoll wanted a core.
 //!
 //! If cores are idle, other processes have no effect. A burst also disturbs a load: for half a
-//! second, other processes used more than [`BURST_CORES`] cores, and [`BUSY_SHARE`] of all cores
-//! were in use. Even such a short burst can raise a p99. The host of a virtual machine disturbs a
-//! load if it takes more than [`STEAL_MAX`] of the wanted CPU time. If the CPU use of other
-//! processes is not known, only stolen CPU time can make a load count as disturbed.
+//! second, other processes used more than [`BURST_CORES_MAX`] cores, and [`BUSY_CORES_SHARE_MIN`]
+//! of all cores were in use. Even such a short burst can raise a p99. The host of a virtual machine
+//! disturbs a load if it takes more than [`STEAL_SHARE_MAX`] of the wanted CPU time. If the CPU use
+//! of other processes is not known, only stolen CPU time can make a load count as disturbed.
 //!
 //! Not here: the reading of the CPU times by probes.
 
@@ -41,7 +41,7 @@ pub const OTHER_PROCESSES_SHARE_MAX: f64 = 0.05;
 pub const BUSY_CORES_SHARE_MIN: f64 = 0.75;
 /// Other processes affect a load if threads of the server and plimsoll wait for cores during more
 /// than this share of their wanted CPU time.
-pub const CORE_WAIT_SHARE_MAX: f64 = 0.1;
+pub const CORE_WAIT_SHARE_MIN: f64 = 0.1;
 /// Number of cores that other processes may use for half a second without disturbing a load. A
 /// larger limit applies if twice the share [`OTHER_PROCESSES_SHARE_MAX`] of the cores that the
 /// server and plimsoll use exceeds this number.
@@ -229,7 +229,7 @@ impl Interference {
                     machine.counter_change_between(table::SERVER_RUN_QUEUE_WAIT.name, start_ns, end_ns);
                 let we_waited_ns = machine.own_processes_change(table::CLIENT_RUN_QUEUE_WAIT.name, start_ns, end_ns);
                 let waited_ns = server_waited_ns.unwrap_or(0.0) + we_waited_ns.unwrap_or(0.0);
-                let waited = waited_ns > CORE_WAIT_SHARE_MAX * (waited_ns + known_ns);
+                let waited = waited_ns > CORE_WAIT_SHARE_MIN * (waited_ns + known_ns);
                 let felt = waited || whole.busy_ns >= BUSY_CORES_SHARE_MIN * cores * span_ns;
                 if felt && used > OTHER_PROCESSES_CORES_MAX.max(OTHER_PROCESSES_SHARE_MAX * known_ns / span_ns) {
                     reasons.push(format!("other processes used {used:.1} of {cores:.0} cores"));

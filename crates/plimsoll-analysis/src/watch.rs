@@ -473,7 +473,7 @@ impl TrialWatch {
                     // server's backlog has drained.
                     return ControlFlow::Continue(());
                 }
-                (!slow && !waiting && ledger.failed_total() == 0, "the server's backlog is drained again")
+                (!slow && !waiting && ledger.failed_total() == 0, "the server's backlog has drained")
             }
             _ => (ledger.failed_total() > 0, "the server rejects requests"),
         };

@@ -2,8 +2,8 @@
 //!
 //! Not here: the parsers themselves.
 
-/// Returns a random command line: words from the list `of`, and odd words that are no flags. The
-/// same `seed` always gives the same result.
+/// Returns a random command line: words from the list `vocabulary`, and odd words that are no
+/// flags. The same `seed` always gives the same result.
 pub fn random_command_line(seed: u64, vocabulary: &[&str]) -> Vec<String> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut draw = |below: usize| {

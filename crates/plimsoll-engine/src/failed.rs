@@ -6,7 +6,7 @@
 //! the whole status is stored until the next piece arrives.
 //!
 //! Not here: deciding which responses fail, and formatting their text
-//! (`plimsoll_model::failed_answer`).
+//! (`plimsoll_model::failed_response`).
 
 use crate::answers::StoredResponse;
 use plimsoll_model::failed_response::{KEPT_RESPONSE_BYTES, KINDS_MAX, MissedCheck};

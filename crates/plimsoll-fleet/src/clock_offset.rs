@@ -32,8 +32,8 @@ struct ClockSample {
 }
 
 impl ClockOffset {
-    /// Adds a ping. `sent_ns` and `came_ns` are the times on our clock when the ping was sent and
-    /// its reply arrived. `there_ns` is the time on the other machine's clock when the other
+    /// Adds a ping. `sent_ns` and `arrival_ns` are the times on our clock when the ping was sent
+    /// and its reply arrived. `there_ns` is the time on the other machine's clock when the other
     /// machine replied.
     pub fn add(&mut self, sent_ns: u64, there_ns: u64, arrival_ns: u64) {
         let round_trip_ns = arrival_ns.saturating_sub(sent_ns);

@@ -323,7 +323,8 @@ impl Coordinator {
         Some(FleetEvent::Lost { agent, why })
     }
 
-    /// Handles a message of an agent that arrived at `came_ns`, and appends the resulting events.
+    /// Handles a message of an agent that arrived at `arrival_ns`, and appends the resulting
+    /// events.
     pub fn handle_message(
         &mut self,
         agent: usize,

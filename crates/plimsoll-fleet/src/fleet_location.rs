@@ -82,8 +82,8 @@ impl BusAddress {
         let rest = rest.trim_end_matches('/');
         if rest.contains('@') {
             // An address with credentials is refused, because run files contain the address.
-            return Err("the address of a bus cannot contain credentials: name the file of the credentials in \
-                 $PLIMSOLL_CREDS (an agent: --creds)"
+            return Err("the address of a bus cannot contain credentials: set $PLIMSOLL_CREDS to the path of \
+                 the credentials file (for an agent, use --creds FILE)"
                 .to_owned());
         }
         let SshHost { destination: host, port, .. } = SshHost::parse(rest).map_err(|_| error())?;

@@ -22,7 +22,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(10);
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 const PROCESS_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Runs `count` agents until ^C. `say` receives messages for the user, line by line.
+/// Runs `count` agents until ^C. `print_message` receives messages for the user, line by line.
 pub fn run_local_fleet(count: u32, allow: Option<&str>, print_message: &mut dyn FnMut(&str)) -> Result<(), Failure> {
     if !(1..=AGENTS_MAX).contains(&count) {
         return Err(Failure::usage(format!(

@@ -99,7 +99,7 @@ impl AgentTransport for BusTransport {
 }
 
 /// Joins a bus and serves coordinators, one after another, until the connection to the bus ends for
-/// good. `joined` is called when the agent has joined the bus.
+/// good. `on_joined` is called when the agent has joined the bus.
 pub fn join_bus(terms: BusJoinOptions, on_joined: &mut dyn FnMut()) -> Result<(), Failure> {
     let (sender, events) = channel();
     let (stored_sender, stored) = unbounded_channel();

@@ -181,8 +181,8 @@ fn connect_failure(access: &BusAccess, kind: ConnectErrorKind, detail: &str) -> 
     let said = match kind {
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => match creds {
             None => format!(
-                "the bus at {url} requires credentials: name the file of the credentials in ${CREDENTIALS_VARIABLE} (an \
-                 agent: --creds)"
+                "the bus at {url} requires credentials: set ${CREDENTIALS_VARIABLE} to the path of the credentials \
+                 file (for an agent, use --creds FILE)"
             ),
             Some(creds) => {
                 format!(
@@ -204,8 +204,8 @@ fn connect_failure(access: &BusAccess, kind: ConnectErrorKind, detail: &str) -> 
 
 fn untrusted_certificate_text(url: &str, detail: &str) -> String {
     format!(
-        "the certificate of the bus at {url} is not trusted ({detail}): name the file with the certificate of the \
-         authority in ${CA_VARIABLE} (an agent: --bus-ca)"
+        "the certificate of the bus at {url} is not trusted ({detail}): set ${CA_VARIABLE} to the file of the \
+         authority's certificate (an agent: --bus-ca FILE)"
     )
 }
 

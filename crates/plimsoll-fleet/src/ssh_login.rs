@@ -52,7 +52,8 @@ pub fn remote_agent_command(
 ) -> PipeCommand {
     let command = ssh_command(host, &remote_command_line(words, program.as_ref().map(Vec::len)));
     let of = host.clone();
-    let last_words: ExitFormatter = Box::new(move |words, wrong| exit_explanation(&of, words, wrong, copy_flag));
+    let last_words: ExitFormatter =
+        Box::new(move |stderr_tail, message_error| agent_exit_explanation(&of, stderr_tail, message_error, copy_flag));
     PipeCommand { name: host.name.clone(), command, first: program, explain_exit: last_words }
 }
 
@@ -95,12 +96,14 @@ fn ssh_command(host: &SshHost, line: &str) -> Command {
 }
 
 /// Explains why an agent ended, in a sentence without the agent's name. For a known problem, the
-/// sentence also says how to correct the problem. `words` are the last lines of standard error.
-fn exit_explanation(host: &SshHost, words: &str, wrong: Option<String>, copy_flag: &str) -> String {
+/// sentence also says how to correct the problem. `stderr_tail` is the last lines of standard
+/// error; `message_error` is the error in the received messages, if any; `copy_flag` is the option
+/// that copies plimsoll to the machine.
+fn agent_exit_explanation(host: &SshHost, stderr_tail: &str, message_error: Option<String>, copy_flag: &str) -> String {
     let SshHost { destination, .. } = host;
-    let has = |part: &str| words.contains(part);
+    let has = |part: &str| stderr_tail.contains(part);
     let is_version = |line: &&str| line.starts_with("plimsoll ") && line.split(' ').count() == 2;
-    let lines = || words.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines = || stderr_tail.lines().map(str::trim).filter(|line| !line.is_empty());
     if has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
         return format!(
             "the machine's host key differs from the key that ssh knows. If the new key is correct, run ssh-keygen \
@@ -135,9 +138,9 @@ fn exit_explanation(host: &SshHost, words: &str, wrong: Option<String>, copy_fla
              {destination})"
         );
     }
-    match (wrong, last.as_str()) {
-        (Some(wrong), "") => wrong,
-        (Some(wrong), last) => format!("{wrong}; its last output: {last}"),
+    match (message_error, last.as_str()) {
+        (Some(message_error), "") => message_error,
+        (Some(message_error), last) => format!("{message_error}; its last output: {last}"),
         (None, "") => "the ssh connection ended".to_owned(),
         (None, last) => format!("the ssh connection ended; the last output of ssh: {last}"),
     }
@@ -187,7 +190,7 @@ mod tests {
             ("", Some("a message is damaged"), "a message is damaged"),
             ("boom\u{1b}[0m", Some("a message is damaged"), "its last output: boom"),
         ] {
-            let said = exit_explanation(&host, words, wrong.map(str::to_owned), "--fleet-copy");
+            let said = agent_exit_explanation(&host, words, wrong.map(str::to_owned), "--fleet-copy");
             assert!(said.contains(part) && !said.contains('\u{1b}'), "{words}: {said}");
         }
     }

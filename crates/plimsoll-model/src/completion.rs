@@ -414,9 +414,9 @@ pub struct TrafficFromFile {
     pub arrivals: Option<ArrivalTimes>,
 }
 
-/// Restores the experiment and its terms in executable form. `of_file` reads the traffic of each
-/// target again from the traffic file or the logs, and returns `None` if reading fails. Fails if an
-/// input is missing, superfluous or different from the record.
+/// Restores the experiment and its terms in executable form. `read_traffic` reads the traffic of
+/// each target again from the traffic file or the logs, and returns `None` if reading fails. Fails
+/// if an input is missing, superfluous or different from the record.
 pub fn restore_experiment(
     asked: &ExperimentSpec,
     terms: &Terms<RedactedText>,

@@ -32,7 +32,7 @@ pub enum Intervention {
     /// Requests come in bursts of 100 ms, at a mean rate just below the load line (the highest
     /// sustained rate).
     Bursts,
-    /// A second process of plimsoll generates a share of the load.
+    /// A second process of plimsoll generates half of the load.
     SecondGenerator,
     /// Requests have a longer body.
     LargerBody,
@@ -117,7 +117,7 @@ impl Intervention {
             Intervention::Identities => "several client identities",
             Intervention::Sources => "several source addresses",
             Intervention::Bursts => "requests in bursts, just below the load line",
-            Intervention::SecondGenerator => "a second process of plimsoll sends a share of the load",
+            Intervention::SecondGenerator => "a second process of plimsoll sends half of the load",
             Intervention::LargerBody => "a longer request body",
             Intervention::SmallerBody => "a shorter request body",
             Intervention::SmallerAnswer => "requests for only one byte of each response",

@@ -136,8 +136,8 @@ impl Run {
     }
 
     /// Joins several loads of one plan to one run: all warm-ups, then all measured windows, then
-    /// all grace periods. `visits` are the loads, in the order of joining. Readings of the target
-    /// are dropped, because the clock of a reading starts with its load. Returns `None` if `visits`
+    /// all grace periods. `runs` are the loads, in the order of joining. Readings of the target
+    /// are dropped, because the clock of a reading starts with its load. Returns `None` if `runs`
     /// is empty.
     pub fn join_loads(runs: &[&Run]) -> Option<Run> {
         let first = runs.first()?;

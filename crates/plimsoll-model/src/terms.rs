@@ -477,7 +477,8 @@ pub enum EndpointChoice<T> {
 const AUTO_ENDPOINT_VALUE: &str = "auto";
 
 impl EndpointChoice<String> {
-    /// Parses the value of an endpoint flag. If `two` is true, a comma may separate two URLs.
+    /// Parses the value of an endpoint flag. If `allows_two_urls` is true, a comma may separate two
+    /// URLs.
     pub fn parse(place: &str, allows_two_urls: bool) -> EndpointChoice<String> {
         match place {
             AUTO_ENDPOINT_VALUE => EndpointChoice::ByTarget,

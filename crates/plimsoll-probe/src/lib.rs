@@ -300,9 +300,10 @@ impl Drop for Watcher {
     }
 }
 
-/// Takes samples until the measurement is stopped. `answers` says whether this thread takes the
-/// samples that [`ReadingSource::sample_now`] requests. If so, readings are published after every
-/// `together` samples and after every requested sample. Otherwise every sample is published.
+/// Takes samples until the measurement is stopped. `takes_requested_samples` says whether this
+/// thread takes the samples that [`ReadingSource::sample_now`] requests. If so, readings are
+/// published after every `together` samples and after every requested sample. Otherwise every
+/// sample is published.
 fn take_samples(
     shared: &WatcherChannel,
     probes: &mut [Box<dyn Probe>],

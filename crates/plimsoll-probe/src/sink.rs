@@ -299,7 +299,7 @@ impl ReadingSchedule {
     }
 
     /// Creates a schedule: at most one run in `period_ns`, and at most the time of one core divided
-    /// by `part`.
+    /// by `core_divisor`.
     pub fn with_core_divisor(period_ns: u64, core_divisor: u64) -> ReadingSchedule {
         ReadingSchedule { period_ns, core_divisor, due_ns: 0, waits_since_ns: None, cost_ns: 0 }
     }

@@ -130,7 +130,7 @@ impl Report {
         self
     }
 
-    /// Inserts the blocks of `between`, such as a chart, directly after the answer of the report.
+    /// Inserts the blocks of `other`, such as a chart, directly after the answer of the report.
     pub fn insert_after_answer(&mut self, other: Report) -> &mut Self {
         let answer =
             self.blocks.iter().position(|b| matches!(b, ReportBlock::Text(Tone::Answer, _))).map_or(0, |at| at + 1);

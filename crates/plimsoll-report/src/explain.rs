@@ -11,7 +11,7 @@ use crate::format::{duration, rate, whole_percent as percent};
 use crate::remedy::sentence_text;
 use crate::run::RunContext;
 use plimsoll_analysis::explain::{
-    Cause, Explanation, InterventionReport, RequestPlace, SettingEffect, SettingValueLoad, SignalEvidence,
+    Cause, Explanation, InFlightState, InterventionReport, SettingEffect, SettingValueLoad, SignalEvidence,
     format_signal_value,
 };
 use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
@@ -52,10 +52,10 @@ const PLACE_SHARE_MIN: f64 = 0.02;
 /// `PLACE_SHARE_MIN` of the requests at every load is omitted. Each place has its share of the
 /// requests in flight at the low load, at the load line and above the load line. The places are
 /// sorted by their share at the highest load, largest first.
-fn request_places(explanation: &Explanation) -> Vec<(RequestPlace, [Option<f64>; 3])> {
+fn request_places(explanation: &Explanation) -> Vec<(InFlightState, [Option<f64>; 3])> {
     let share =
-        |place: RequestPlace| [0, 1, 2].map(|at| Some(explanation.request_places[at].as_ref()?.share_at_place(place)));
-    let all = RequestPlace::ALL.into_iter().map(|place| (place, share(place)));
+        |place: InFlightState| [0, 1, 2].map(|at| Some(explanation.request_places[at].as_ref()?.share_at_place(place)));
+    let all = InFlightState::ALL.into_iter().map(|place| (place, share(place)));
     let most = |shares: &[Option<f64>; 3]| shares.iter().flatten().copied().fold(0.0, f64::max);
     let mut found: Vec<_> = all.filter(|(_, shares)| most(shares) >= PLACE_SHARE_MIN).collect();
     let last = |shares: &[Option<f64>; 3]| shares.iter().rev().flatten().next().copied().unwrap_or(0.0);
@@ -94,7 +94,7 @@ const UNOBSERVED_SHARE_MIN: f64 = 0.2;
 /// `None`. The note states where the unobserved requests may wait, and how to observe them.
 pub(crate) fn unobserved_note(found: &ExplainFinding) -> Option<&'static str> {
     let loads = found.explanation.request_places.iter().flatten();
-    let most = loads.map(|load| load.share_at_place(RequestPlace::Unobserved)).fold(0.0, f64::max);
+    let most = loads.map(|load| load.share_at_place(InFlightState::Unobserved)).fold(0.0, f64::max);
     (most >= UNOBSERVED_SHARE_MIN).then_some(match found.search.server.usage {
         Err(_) => "not observed: no probe reads the server; run plimsoll on its machine, or use --watch ssh://HOST",
         Ok(_) if found.explanation.abstained => {
@@ -107,7 +107,7 @@ pub(crate) fn unobserved_note(found: &ExplainFinding) -> Option<&'static str> {
 /// Draws the share of requests in flight at each place in the system, for the three steady loads.
 fn request_places_svg(explanation: &Explanation, theme: Theme) -> String {
     let value = |share: Option<f64>| share.map(|share| (share, percent(share)));
-    let of = |(place, shares): (RequestPlace, [Option<f64>; 3])| EvidenceBars {
+    let of = |(place, shares): (InFlightState, [Option<f64>; 3])| EvidenceBars {
         name: place.display_text().to_owned(),
         values: shares.map(value),
     };
@@ -275,7 +275,7 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
     report.add_facts(facts);
     if explanation.request_places.iter().any(Option::is_some) {
         let (headings, rows) =
-            (request_place_headings(findings), request_place_rows(explanation, RequestPlace::ALL.len()));
+            (request_place_headings(findings), request_place_rows(explanation, InFlightState::ALL.len()));
         report.add_responsive_chart(|theme| request_places_svg(explanation, theme), &headings, rows.clone());
         report.add_table(&headings, rows);
         if let Some(note) = unobserved_note(found) {

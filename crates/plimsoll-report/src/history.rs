@@ -42,7 +42,8 @@ pub struct HistoryView<'a> {
 }
 
 /// Formats values as a sparkline with one character for each value. The height of the sparkline
-/// spans the range from the lowest to the highest value, plus `SPARK_MARGIN` at both ends.
+/// spans the range from the lowest to the highest value, plus `SPARKLINE_MARGIN_SHARE` at both
+/// ends.
 fn sparkline(values: &[f64]) -> String {
     let (lo, hi) = values.iter().fold((f64::INFINITY, 0.0f64), |(lo, hi), value| (lo.min(*value), hi.max(*value)));
     let (lo, hi) = (lo * (1.0 - SPARKLINE_MARGIN_SHARE), hi * (1.0 + SPARKLINE_MARGIN_SHARE));
@@ -129,8 +130,8 @@ fn lane_answer(lane: &ComparableRunSeries, order: SeriesOrder) -> String {
         return format!("no run has a {measure} of {service}");
     };
     match lane.changes.last() {
-        // A lane (series of comparable runs) with fewer than `SERIES_MIN` points was not tested for
-        // changes, so the text must not say "no change".
+        // A lane (series of comparable runs) with fewer than `SERIES_RUNS_MIN` points was not
+        // tested for changes, so the text must not say "no change".
         None if lane.points.len() < SERIES_RUNS_MIN => format!(
             "{measure} {latest}/s of {service}: too few runs to detect a change ({usable} of {all} runs are usable, \
              {SERIES_RUNS_MIN} are needed)",

@@ -73,7 +73,7 @@ pub use comparison::{RecordedInput, RecordedPair};
 pub use explain::prediction_text;
 pub use find::{live_log_heading, live_log_trial_row, next_load_texts};
 pub use one_chart::{ChartKind, one_chart};
-pub use page_charts::{PageContext, series_section};
+pub use page_charts::{PageAdditions, series_section};
 pub use page_flames::{flame_difference, profiles_section};
 pub use progress::{Progress, progress_display_lines, progress_line};
 pub use prove::{

@@ -25,7 +25,7 @@ pub enum ChartKind {
     Throughput,
     /// The chart of measured levels: the success rate over the load.
     Success,
-    /// The chart of one load: its figures over time.
+    /// The chart of one load or of an overload test: its figures over time.
     Time,
     /// The chart of one load: its latencies by percentile.
     Percentiles,
@@ -90,9 +90,9 @@ pub fn one_chart(
                     _ => time_svg(&only.run, &summary, theme),
                 })
             }
-            _ => {
-                Err(format!("--chart: this chart needs a file that plimsoll run wrote; another command wrote '{file}'"))
-            }
+            _ => view.overload_chart_svg(theme).filter(|_| kind == ChartKind::Time).ok_or_else(|| {
+                format!("--chart: this chart needs a file that plimsoll run wrote; another command wrote '{file}'")
+            }),
         },
     }
 }

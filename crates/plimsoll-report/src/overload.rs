@@ -3,11 +3,11 @@
 //! each step as a share of the load line, the kinds of failures, and the recovery.
 
 use crate::block::{Report, Tone};
-use crate::chart::{AxisUnit, ChartLine, Panel, heading};
+use crate::chart::{self, AxisUnit, ChartLine, Heading, Panel, Theme, heading};
 use crate::document::to_json_value;
 use crate::format::{count, duration, rate, share};
 use crate::json::{CommonDocumentFields, LoadSetupFields};
-use crate::page_charts::{PageContext, environment_section, series_section};
+use crate::page_charts::{PageAdditions, environment_section, series_section};
 use crate::run::{RunContext, target_text};
 use crate::server::{ServerFields, add_server_facts};
 use plimsoll_analysis::finding::OverloadFinding;
@@ -141,14 +141,9 @@ pub(crate) fn load_line_text(context: &RunContext, found: &OverloadResult) -> St
 pub(crate) const STEP_HEADINGS: [&str; 6] =
     ["load", "offered", "in time", "kept", "p99 of accepted", "failed or not sent"];
 
-/// Renders the page of an overload test, with a chart of offered rate and goodput over time.
-pub(crate) fn overload_page(
-    experiment: &Experiment,
-    context: &RunContext,
-    found: &OverloadFinding,
-    around: &PageContext,
-) -> Report {
-    let mut page = overload_report(context, found);
+/// Returns the heading and the lines of the chart of an overload test: the offered rate and the
+/// goodput of each second.
+fn rates_over_time(context: &RunContext, found: &OverloadFinding) -> (Heading, Panel) {
     let line = |name: &str, seconds: &[OverloadSecond], of: fn(&OverloadSecond) -> u64| ChartLine {
         name: name.to_owned(),
         points: seconds.iter().enumerate().map(|(at, second)| (at as f64 + 0.5, of(second) as f64)).collect(),
@@ -163,9 +158,31 @@ pub(crate) fn overload_page(
     let panel = Panel { title: "requests/s".to_owned(), unit: AxisUnit::Count, is_log_scale: false, lines };
     let subtitle =
         format!("{}, line {}", heading::target_title(context.plan), load_line_text(context, &found.overload));
-    page.append(series_section("Past the load line and back", &subtitle, &[panel]));
+    (Heading { title: "Past the load line and back".to_owned(), subtitle }, panel)
+}
+
+/// Draws the chart of an overload test over time as SVG.
+pub(crate) fn overload_svg(context: &RunContext, found: &OverloadFinding, theme: Theme) -> String {
+    let (heading, panel) = rates_over_time(context, found);
+    chart::time_chart(&heading, &[panel], theme)
+}
+
+/// Renders the page of an overload test, with a chart of offered rate and goodput over time.
+pub(crate) fn overload_page(
+    experiment: &Experiment,
+    context: &RunContext,
+    found: &OverloadFinding,
+    additions: &PageAdditions,
+) -> Report {
+    let mut page = overload_report(context, found);
+    let (heading, panel) = rates_over_time(context, found);
+    page.append(series_section(&heading.title, &heading.subtitle, &[panel]));
     add_server_facts(&mut page, &found.server);
-    page.append(around.extra.clone()).append(environment_section(experiment, Some(context.plan.load.seed), around));
+    page.append(additions.extra.clone()).append(environment_section(
+        experiment,
+        Some(context.plan.load.seed),
+        additions,
+    ));
     page
 }
 

@@ -27,7 +27,7 @@ const HEAT_MAP_ROWS: usize = 48;
 
 /// The data that a page shows in addition to the recorded experiment.
 #[derive(Debug, Clone, Default)]
-pub struct PageContext {
+pub struct PageAdditions {
     /// The path of the run file for the command lines that the page shows; empty if there is no run
     /// file.
     pub file: String,
@@ -203,7 +203,7 @@ fn add_load_charts(report: &mut Report, run: &Run, summary: &Summary) {
 
 /// Renders the environment of the measurement (machine and target), and the command that repeats
 /// the measurement.
-pub(crate) fn environment_section(experiment: &Experiment, seed: Option<u64>, around: &PageContext) -> Report {
+pub(crate) fn environment_section(experiment: &Experiment, seed: Option<u64>, additions: &PageAdditions) -> Report {
     let mut report = Report::default();
     let environment = &experiment.environment;
     report.add_heading("Environment");
@@ -238,8 +238,8 @@ pub(crate) fn environment_section(experiment: &Experiment, seed: Option<u64>, ar
     if let Some(seed) = seed {
         facts.push(("seed", seed.to_string()));
     }
-    if !around.file.is_empty() {
-        facts.push(("again", format!("plimsoll rerun {}", around.file)));
+    if !additions.file.is_empty() {
+        facts.push(("again", format!("plimsoll rerun {}", additions.file)));
     }
     report.add_facts(facts);
     report
@@ -280,7 +280,7 @@ pub(crate) fn run_page(
     experiment: &Experiment,
     context: &RunContext,
     found: &RunFinding,
-    around: &PageContext,
+    additions: &PageAdditions,
 ) -> Report {
     let RunFinding { trial, summary, routes, server } = found;
     let mut charts = Report::default();
@@ -289,7 +289,11 @@ pub(crate) fn run_page(
     let mut report = run_report(context, summary, routes);
     report.insert_after_answer(charts);
     add_server_facts(&mut report, server);
-    report.append(around.extra.clone()).append(environment_section(experiment, Some(context.plan.load.seed), around));
+    report.append(additions.extra.clone()).append(environment_section(
+        experiment,
+        Some(context.plan.load.seed),
+        additions,
+    ));
     report
 }
 
@@ -300,7 +304,7 @@ pub(crate) fn find_page(
     found: &SearchFinding,
     doubts: &Doubts,
     held_by: Option<&Bottleneck>,
-    around: &PageContext,
+    additions: &PageAdditions,
 ) -> Report {
     let SearchFinding { findings, server, .. } = found;
     let target = heading::target_title(context.plan);
@@ -332,7 +336,11 @@ pub(crate) fn find_page(
         report.add_heading("Throughput with more and more users");
         add_level_charts(&mut report, LoadUnit::Concurrency, &climb, &target);
     }
-    report.append(around.extra.clone()).append(environment_section(experiment, Some(context.plan.load.seed), around));
+    report.append(additions.extra.clone()).append(environment_section(
+        experiment,
+        Some(context.plan.load.seed),
+        additions,
+    ));
     report
 }
 
@@ -351,7 +359,7 @@ fn comparison_chart_data<'a>(found: &'a ProveFinding) -> ComparisonChartData<'a>
 }
 
 /// Renders the page of a comparison of two servers, A and B.
-pub(crate) fn prove_page(context: &ProveContext, found: &ProveFinding, around: &PageContext) -> Report {
+pub(crate) fn prove_page(context: &ProveContext, found: &ProveFinding, additions: &PageAdditions) -> Report {
     let mut charts = Report::default();
     let (headings, rows) = block_values_table(&found.comparison, &found.blocks.blocks);
     let above =
@@ -364,7 +372,7 @@ pub(crate) fn prove_page(context: &ProveContext, found: &ProveFinding, around: &
     let mut report = prove_report(context, &found.comparison);
     report.insert_after_answer(charts);
     let seed = Some(found.blocks.plan.load.seed);
-    report.append(around.extra.clone()).append(environment_section(context.experiment, seed, around));
+    report.append(additions.extra.clone()).append(environment_section(context.experiment, seed, additions));
     report
 }
 
@@ -382,7 +390,7 @@ fn ladder_chart_data<'a>(found: &'a LadderFinding) -> LadderChartData<'a> {
 }
 
 /// Renders the page of a ladder, which measures several servers (rungs) in turn.
-pub(crate) fn ladder_page(context: &ProveContext, found: &LadderFinding, around: &PageContext) -> Report {
+pub(crate) fn ladder_page(context: &ProveContext, found: &LadderFinding, additions: &PageAdditions) -> Report {
     let mut charts = Report::default();
     let (headings, rows) = ladder_table(&found.ladder);
     let above = heading::ladder_chart_heading(&found.ladder, &compared_load(context)).without_title();
@@ -390,7 +398,7 @@ pub(crate) fn ladder_page(context: &ProveContext, found: &LadderFinding, around:
     let mut report = ladder_report(context, &found.ladder);
     report.insert_after_answer(charts);
     let seed = Some(found.blocks.plan.load.seed);
-    report.append(around.extra.clone()).append(environment_section(context.experiment, seed, around));
+    report.append(additions.extra.clone()).append(environment_section(context.experiment, seed, additions));
     report
 }
 

@@ -13,8 +13,8 @@ use crate::explain_json;
 use crate::json;
 use crate::junit::{self, Suite};
 use crate::load_profiles::profiles_report;
-use crate::overload::{overload_document, overload_page, overload_report};
-use crate::page_charts::{self, PageContext};
+use crate::overload::{overload_document, overload_page, overload_report, overload_svg};
+use crate::page_charts::{self, PageAdditions};
 use crate::prove::{ProveContext, ladder_report, prove_report};
 use crate::prove_json;
 use crate::prove_profiles;
@@ -169,38 +169,38 @@ impl<'a> ResultView<'a> {
 
     /// Renders the finding as a page with charts. The summary for a pull request is a shortened
     /// version of this page.
-    pub fn page(&self, around: &PageContext) -> Report {
-        let mut around = around.clone();
+    pub fn page(&self, additions: &PageAdditions) -> Report {
+        let mut additions = additions.clone();
         if let Some(profiles) = self.profiles.and_then(ProfileFindings::both_sides_profiles) {
-            around.extra.append(both_sides_profiles_report(profiles));
+            additions.extra.append(both_sides_profiles_report(profiles));
         }
-        let around = &around;
+        let additions = &additions;
         let (doubts, finding) = self.finding.doubts_and_figures();
         let mut page = doubt_warnings(finding, doubts, |_| true);
         let body = match finding {
             Finding::Run(found) => {
-                page_charts::run_page(self.experiment, &self.run_context(&found.trial.run.plan), found, around)
+                page_charts::run_page(self.experiment, &self.run_context(&found.trial.run.plan), found, additions)
             }
-            Finding::Sweep(found) => sweep::sweep_page(self.experiment, found, around),
+            Finding::Sweep(found) => sweep::sweep_page(self.experiment, found, additions),
             Finding::Find(found) => page_charts::find_page(
                 self.experiment,
                 &self.run_context(&found.settings.base),
                 found,
                 doubts,
                 bottleneck_of_search(found).as_ref(),
-                around,
+                additions,
             ),
             Finding::Explain(found) => {
                 let context = self.run_context(&found.search.settings.base);
                 let mut body = explain_report(&context, found, doubts);
                 body.append(self.sampled_functions_report(found));
                 body.add_heading("The search");
-                body.append(page_charts::find_page(self.experiment, &context, &found.search, doubts, None, around));
+                body.append(page_charts::find_page(self.experiment, &context, &found.search, doubts, None, additions));
                 body
             }
-            Finding::Overload(found) => overload_page(self.experiment, &self.run_context(found.plan), found, around),
-            Finding::Prove(found) => page_charts::prove_page(&self.prove_context(&found.blocks), found, around),
-            Finding::Ladder(found) => page_charts::ladder_page(&self.prove_context(&found.blocks), found, around),
+            Finding::Overload(found) => overload_page(self.experiment, &self.run_context(found.plan), found, additions),
+            Finding::Prove(found) => page_charts::prove_page(&self.prove_context(&found.blocks), found, additions),
+            Finding::Ladder(found) => page_charts::ladder_page(&self.prove_context(&found.blocks), found, additions),
         };
         page.append(body);
         page
@@ -268,6 +268,19 @@ impl<'a> ResultView<'a> {
         let searched = [NamedSearch { name: "", findings: &found.findings }];
         let heading = heading::search_heading(&found.findings, &heading::target_title(&found.settings.base));
         Some(chart::search_chart(&heading, &searched, None, theme))
+    }
+
+    /// Draws the chart of an overload test over time; `None` for other kinds of findings.
+    pub fn overload_chart_svg(&self, theme: Theme) -> Option<String> {
+        match self.finding.doubts_and_figures().1 {
+            Finding::Overload(found) => Some(overload_svg(&self.run_context(found.plan), found, theme)),
+            Finding::Run(_)
+            | Finding::Sweep(_)
+            | Finding::Find(_)
+            | Finding::Explain(_)
+            | Finding::Prove(_)
+            | Finding::Ladder(_) => None,
+        }
     }
 
     /// Draws a chart of the evidence for the bottleneck that an explanation found; `None` for other
@@ -523,7 +536,7 @@ mod tests {
                 // file is read, and the table of a sweep shows unmeasured levels.
                 let elsewhere = kind == DoubtKind::CutOff || kind == DoubtKind::Unmeasured && study == "sweep";
                 assert!(elsewhere || shown.render_text(true, false, None).contains(&words), "{study}, {kind:?}: text");
-                let page_of = shown.page(&PageContext::default());
+                let page_of = shown.page(&PageAdditions::default());
                 assert!(markdown::render(&page_of).contains(&words), "{study}, {kind:?}: Markdown");
                 assert!(page::render(&page_of, "a title").contains(&words), "{study}, {kind:?}: page");
                 let document = shown.render_json_document();
@@ -583,7 +596,7 @@ mod tests {
             experiment.remarks.push(ExperimentEvent::Broken { reason: others() });
             let finding = compute_finding(experiment).expect("a finding");
             let shown = ResultView { experiment, finding: &finding, profiles: None, typed_url: None };
-            let page_of = shown.page(&PageContext { file: others(), ..PageContext::default() });
+            let page_of = shown.page(&PageAdditions { file: others(), ..PageAdditions::default() });
             let suites = [shown.junit_suite(others(), &Conditions::parse("p99>1s").expect("one"))];
             let study = experiment.spec.study_word();
             let page = page::render(&page_of, HOSTILE_TEXT);

@@ -1,5 +1,5 @@
 //! Describes the state of a running study in words: what the study does now and why
-//! ([`StudyStatus`]), and a row for each result ([`OutcomeRow`]).
+//! ([`StudyStatus`]), and a row for each result ([`LiveLogEntry`]).
 //!
 //! Not here: the terminal, and the figures of the current load (`progress`).
 

@@ -8,7 +8,7 @@ use crate::block::{Report, Tone};
 use crate::chart::{self, ChartLine, Heading, heading};
 use crate::failure_kinds;
 use crate::format::{self, count, duration, rate, share};
-use crate::page_charts::{PageContext, add_level_charts, environment_section, whole_percentage};
+use crate::page_charts::{PageAdditions, add_level_charts, environment_section, whole_percentage};
 use crate::remedy::sentence_text;
 use crate::text::wrap_text;
 use crate::visible_controls::escape_to_one_line;
@@ -263,7 +263,7 @@ pub fn level_durations_text(levels: &[SweepLevel]) -> String {
 }
 
 /// Renders the page of a sweep over numbers of concurrent users, with its charts.
-pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: &PageContext) -> Report {
+pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, additions: &PageAdditions) -> Report {
     let mut report = sweep_report(experiment, found);
     let (levels, measured) = (&found.levels, found.measured_levels());
     let trials = levels::measured_loads(experiment);
@@ -330,7 +330,7 @@ pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: 
         report.add_responsive_chart(|theme| chart::percentile_chart(&above, &lines, theme), &[], Vec::new());
     }
     let seed = first.map(|trial| trial.run.plan.load.seed);
-    report.append(around.extra.clone()).append(environment_section(experiment, seed, around));
+    report.append(additions.extra.clone()).append(environment_section(experiment, seed, additions));
     report
 }
 

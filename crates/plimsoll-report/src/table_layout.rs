@@ -81,7 +81,8 @@ impl<'a> Grid<'a> {
     }
 
     /// Returns column widths with which the table fits into `columns` characters; `None` if no
-    /// widths fit. Only columns for which `may` returns true become narrower than their text.
+    /// widths fit. Only columns for which `may_shrink` returns true become narrower than their
+    /// text.
     fn fitting_widths(&self, columns: usize, may_shrink: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
         let mut widths = self.natural_widths.clone();
         let least: Vec<usize> = (0..widths.len()).map(|column| self.minimum_width(column)).collect();

@@ -19,7 +19,7 @@ pub struct ScriptFigures {
 impl ScriptFigures {
     /// Builds the figures from values with counts, in any order. Minimum, maximum, mean and
     /// deviation are computed from the given values.
-    /// [`set_exact_extremes`](Self::set_exact_extremes) can correct minimum and maximum.
+    /// [`with_exact_extremes`](Self::with_exact_extremes) can correct minimum and maximum.
     pub fn new(values: impl IntoIterator<Item = (u64, u64)>) -> ScriptFigures {
         let mut all: Vec<(u64, u64)> = values.into_iter().filter(|(_, count)| *count > 0).collect();
         all.sort_unstable();

@@ -2,8 +2,8 @@
 //! expected responses must be known. If the text is not valid HTTP, this module finds the position
 //! of the error and wrk's text for the error. The text itself is sent unchanged.
 //!
-//! An error in the first text of a script prevents the load ([`find_messages`]). In each later text
-//! only the messages are counted, and errors are ignored ([`count_messages`]). Not here: how a
+//! An error in the first text of a script prevents the load ([`parse_messages`]). In each later
+//! text only the messages are counted, and errors are ignored ([`count_messages`]). Not here: how a
 //! server interprets the text.
 
 use plimsoll_wire::Batch;

@@ -16,13 +16,13 @@ const REJECTION_GROUP_SIZE: f64 = 2.0;
 const HEADROOM_MAX: f64 = 1e3;
 
 /// Returns the share of requests that a server rejects, 0..1. `headroom` is the capacity divided by
-/// the arrival rate. `room` is the size of the queue.
+/// the arrival rate. `queue_size` is the size of the queue.
 ///
 /// The queue M/M/1/K rejects the share (1 - rho) rho^K / (1 - rho^(K+1)), with rho = 1 / headroom.
-/// Here `room` is K + 1, so the share is (headroom - 1) / (headroom^room - 1). For other arrivals
-/// and services, the caller computes `room` as 2 B / (I_a + I_s), as in heavy traffic (Kingman,
-/// 1962). B is the number of requests that may wait, or of tokens of a rate limiter. I_a and I_s
-/// are the indices of dispersion of the arrivals and of the services.
+/// Here `queue_size` is K + 1, so the share is (headroom - 1) / (headroom^queue_size - 1). For
+/// other arrivals and services, the caller computes `queue_size` as 2 B / (I_a + I_s), as in heavy
+/// traffic (Kingman, 1962). B is the number of requests that may wait, or of tokens of a rate
+/// limiter. I_a and I_s are the indices of dispersion of the arrivals and of the services.
 fn rejected_share(headroom: f64, queue_size: f64) -> f64 {
     let ln = headroom.max(1e-9).ln();
     let (spare, power) = (headroom - 1.0, queue_size * ln * (1.0 - LOW_LOAD_QUEUE_SIZE_REDUCTION * ln).max(0.5));
@@ -81,7 +81,7 @@ fn brownian_maximum_mean(drift: f64, deviation: f64) -> f64 {
 }
 
 /// Returns the headroom (capacity divided by the arrival rate, at least 1) at which a server
-/// rejects the share `share` of the requests. `room` is the size of the queue, as in
+/// rejects the share `share` of the requests. `queue_size` is the size of the queue, as in
 /// [`rejected_share`].
 pub(crate) fn rejection_headroom(share: f64, queue_size: f64) -> f64 {
     let (mut low, mut high) = (1.0, HEADROOM_MAX);

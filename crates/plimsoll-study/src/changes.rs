@@ -193,7 +193,7 @@ pub fn possible_interventions(
     wanted.iter().copied().filter(|change| can_be(change) && !told_better(change)).collect()
 }
 
-/// Returns the generator settings for a load next to further generator processes on this machine.
+/// Returns the generator settings for a load next to a second generator process on this machine.
 /// If the workers of all processes occupy all usable cores, no process spins (busy-waits), unless
 /// the user requests spinning.
 fn injector_for_second_generator(injector: &Injector) -> Injector {

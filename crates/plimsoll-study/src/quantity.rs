@@ -1,4 +1,4 @@
-//! Parses numbers and times of flags. Errors contain the flag's name.
+//! Parses numbers, times and factors of flags. Errors contain the flag's name.
 
 use plimsoll_model::failure::Failure;
 use plimsoll_model::units::{parse_count, parse_duration_ns, parse_number};

@@ -1,6 +1,6 @@
 //! Resolves a target's host name to addresses, and refuses public addresses without permission.
 //!
-//! Not here: opening connections, and certificates (`connecting`).
+//! Not here: opening connections, and certificates (`connection_inputs`).
 
 use plimsoll_model::addresses::{connection_destination, is_metadata_service, is_private};
 use plimsoll_model::{Failure, redact};

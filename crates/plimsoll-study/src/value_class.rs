@@ -107,8 +107,8 @@ impl ValueClass {
     /// Returns the texts that messages must not show, each with its replacement: the whole value,
     /// and parts of the value that errors may quote.
     pub fn replacements_of_value(self, text: &str) -> Vec<(String, String)> {
-        // Errors may show values of the classes `Plain`, `Switch`, `Program` and `Place` unchanged,
-        // for example the paths of scripts and outputs.
+        // Errors may show values of the classes `Plain`, `Switch`, `Program` and `OutputPath`
+        // unchanged, for example the paths of scripts and outputs.
         let is_shown =
             matches!(self, ValueClass::Plain | ValueClass::Switch | ValueClass::Program | ValueClass::OutputPath);
         let shown = self.redact(text);

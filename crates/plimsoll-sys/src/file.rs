@@ -15,7 +15,7 @@ pub enum WriteMode {
 }
 
 /// Opens a file for writing, and creates it if it is missing. A symbolic link is an error
-/// ([`is_link`]).
+/// ([`is_symlink_error`]).
 pub fn open(path: &Path, mode: WriteMode) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).custom_flags(libc::O_NOFOLLOW);

@@ -4,7 +4,8 @@ use crate::error_if_negative;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::mem::size_of;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// A connected (or connecting) socket, which is closed when the value is dropped.
@@ -270,32 +271,50 @@ impl ReservedPort {
     }
 }
 
-/// The lowest port that [`unused_loopback_address`] returns. Many services have lower ports.
-const SERVER_PORT_MIN: u16 = 10_240;
-/// The lowest port for outgoing connections if the system does not state its range (Linux default).
-const OUTGOING_PORT_MIN_DEFAULT: u16 = 32_768;
+/// The ports from which [`unused_loopback_address`] chooses. Many services have lower ports, and
+/// Kubernetes forwards ports from 30000 on (`NodePort`).
+const SERVER_PORTS: Range<u16> = 10_240..30_000;
 /// The number of ports that [`unused_loopback_address`] tries.
 const SERVER_PORT_TRIES: u16 = 100;
+
+/// Returns the part of [`SERVER_PORTS`] below the range of ports for outgoing connections, which is
+/// given in the format of `/proc/sys/net/ipv4/ip_local_port_range`.
+fn server_ports(outgoing: &str) -> Range<u16> {
+    let outgoing_min = outgoing.split_whitespace().next().and_then(|word| word.parse().ok());
+    SERVER_PORTS.start..outgoing_min.unwrap_or(SERVER_PORTS.end).min(SERVER_PORTS.end)
+}
+
+/// Returns whether no socket of this machine uses the port, at any address.
+fn is_port_unused(port: u16) -> bool {
+    let is_free = |any: IpAddr| match ReservedPort::bind(&SocketAddr::new(any, port)) {
+        Ok(_) => true,
+        // Without IPv6, no IPv6 socket uses the port.
+        Err(error) => any.is_ipv6() && error.kind() != io::ErrorKind::AddrInUse,
+    };
+    is_free(Ipv4Addr::UNSPECIFIED.into()) && is_free(Ipv6Addr::UNSPECIFIED.into())
+}
 
 /// Returns a loopback address on which nothing listens, for a server that a command starts later.
 ///
 /// The kernel takes ports for outgoing connections, and for servers without a port of their own,
-/// from one range. The returned port is below this range, so that none of them takes the port
-/// before the server does. If all tried ports are in use, the kernel chooses.
+/// from one range. If possible, the returned port is below this range, so that none of them takes
+/// the port before the server does. Otherwise, the kernel chooses.
 ///
 /// # Errors
 /// The error of the system if no port is free.
 pub fn unused_loopback_address() -> io::Result<SocketAddr> {
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
-    let outgoing_min = range.split_whitespace().next().and_then(|word| word.parse().ok());
-    let count = u64::from(outgoing_min.unwrap_or(OUTGOING_PORT_MIN_DEFAULT).saturating_sub(SERVER_PORT_MIN));
-    let bind = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).and_then(|listener| listener.local_addr());
-    let found = (0..SERVER_PORT_TRIES).filter(|_| count > 0).find_map(|_| {
+    let ports = server_ports(&range);
+    let found = (0..SERVER_PORT_TRIES).filter(|_| !ports.is_empty()).find_map(|_| {
         // Each hasher of the standard library has random keys.
         let random = RandomState::new().build_hasher().finish();
-        bind(SERVER_PORT_MIN + (random % count) as u16).ok()
+        let port = ports.start + (random % ports.len() as u64) as u16;
+        is_port_unused(port).then_some(port)
     });
-    found.map_or_else(|| bind(0), Ok)
+    match found {
+        Some(port) => Ok((Ipv4Addr::LOCALHOST, port).into()),
+        None => Ok(ReservedPort::bind(&(Ipv4Addr::LOCALHOST, 0).into())?.address()),
+    }
 }
 
 /// The error number of a connect for which no local port is free.
@@ -381,10 +400,15 @@ mod tests {
     }
 
     #[test]
-    fn an_unused_address_is_free_and_outside_the_range_of_outgoing_connections() {
+    fn ports_of_servers_are_outside_the_range_of_outgoing_connections() {
+        for (outgoing, end) in [("32768\t60999\n", 30_000), ("20000 60999", 20_000), ("1024 65535", 1024), ("", 30_000)]
+        {
+            assert_eq!(server_ports(outgoing), Range { start: 10_240, end }, "{outgoing}");
+        }
         let address = unused_loopback_address().expect("a port");
-        assert!((SERVER_PORT_MIN..OUTGOING_PORT_MIN_DEFAULT).contains(&address.port()), "{address}");
-        std::net::TcpListener::bind(address).expect("the address is free");
+        let taken = std::net::TcpListener::bind(address).expect("the address is free");
+        assert!(!is_port_unused(address.port()));
+        drop(taken);
     }
 
     #[test]

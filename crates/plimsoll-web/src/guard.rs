@@ -1,8 +1,8 @@
-//! Protects the server from requests of foreign web pages ([`Access`]). A page in another tab of
-//! the browser can send requests to this server. A foreign host name can resolve to this server's
-//! address (DNS rebinding). Therefore each request needs a Host header that names this server. A
-//! request that changes something also needs the secret token and, from a browser, the origin of
-//! this server. No response can be embedded in another page.
+//! Protects the server from requests of foreign web pages ([`AccessRules`]). A page in another tab
+//! of the browser can send requests to this server. A foreign host name can resolve to this
+//! server's address (DNS rebinding). Therefore each request needs a Host header that names this
+//! server. A request that changes something also needs the secret token and, from a browser, the
+//! origin of this server. No response can be embedded in another page.
 //!
 //! Not here: the content of responses.
 
@@ -96,7 +96,7 @@ impl AccessRules {
         AccessRules { is_secure: true, ..self }
     }
 
-    /// Returns whether `given` is the token. The time of the comparison does not reveal the
+    /// Returns whether `candidate` is the token. The time of the comparison does not reveal the
     /// position of the first difference.
     pub fn matches_token(&self, candidate: &str) -> bool {
         let (token, given) = (self.token.as_bytes(), candidate.as_bytes());

@@ -151,7 +151,7 @@ impl StartedStudies {
     }
 
     /// Returns the studies that were started from web pages, the latest first, at most
-    /// `LISTED_MAX`.
+    /// `LISTED_STUDIES_MAX`.
     pub fn list_studies(&self) -> Vec<StartedStudy> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

@@ -73,8 +73,8 @@ pub struct ReceivedBytes<'a> {
 
 #[derive(Debug)]
 struct TlsLayerEvents {
-    /// Whether the TLS handshake has ended. [`ConnectionEvent::Stands`], which reports the end of
-    /// the handshake, comes before the events in the received bytes.
+    /// Whether the TLS handshake has ended. [`ConnectionEvent::HandshakeDone`], which reports the
+    /// end of the handshake, comes before the events in the received bytes.
     is_handshake_done: bool,
     /// Whether the TLS layer has bytes to send. [`ConnectionEvent::HasBytesToSend`], which reports
     /// these bytes, comes after the events in the received bytes.
@@ -114,8 +114,8 @@ impl Conn {
     }
 
     /// Creates a connection over TLS, whose first message must be sent at once.
-    /// [`ConnectionEvent::Stands`] reports the end of the handshake. `streams` is the maximum
-    /// number of concurrent exchanges if HTTP/2 is negotiated.
+    /// [`ConnectionEvent::HandshakeDone`] reports the end of the handshake. `streams` is the
+    /// maximum number of concurrent exchanges if HTTP/2 is negotiated.
     pub fn over_tls(client: &Client, streams: u32) -> Result<Conn, TlsFailure> {
         let tls = TlsLayer {
             session: client.session()?,

@@ -20,10 +20,10 @@ use super::server_facts::ServerFacts;
 use super::signals::Signal;
 use super::thresholds::{
     BUSY_RESOURCE_IN_SERVICE_MIN, COLLECTOR_CORES_MIN, CONSIDERABLE_SHARE_MIN, COUNT_ABOVE_CHANCE_MIN,
-    COUNT_DIFFERENCE_SHARE_MAX, EXHAUSTED_SHARE_MIN, FASTER_THAN_SEARCH_FACTOR_MIN, MANY_FAILURES_SHARE_MIN,
-    MOST_SHARE_MIN, NOTICEABLE_SHARE_MIN, PAGE_READ_RATE_MIN, PERIODIC_DISPERSION_MAX, QUEUE_GROWTH_FACTOR_MIN,
-    RECEIVE_WINDOW_BYTES, RETRANSMIT_SHARE_MIN, RISEN_FACTOR_MIN, SEVERAL_IN_SERVICE_MIN, SINGLE_REQUEST_IN_SERVICE,
-    SMALL_SHARE_MAX, STORAGE_WAIT_SHARE_MIN, THROTTLED_PERIODS_SHARE_MIN, TWOFOLD_FACTOR,
+    DIFFERENCE_SHARE_MAX, EXHAUSTED_SHARE_MIN, FASTER_THAN_SEARCH_FACTOR_MIN, MANY_FAILURES_SHARE_MIN, MOST_SHARE_MIN,
+    NOTICEABLE_SHARE_MIN, PAGE_READ_RATE_MIN, PERIODIC_DISPERSION_MAX, QUEUE_GROWTH_FACTOR_MIN, RECEIVE_WINDOW_BYTES,
+    RETRANSMIT_SHARE_MIN, RISEN_FACTOR_MIN, SEVERAL_IN_SERVICE_MIN, SINGLE_REQUEST_IN_SERVICE, SMALL_SHARE_MAX,
+    STORAGE_WAIT_SHARE_MIN, THROTTLED_PERIODS_SHARE_MIN, TWOFOLD_FACTOR,
 };
 use crate::find::StopReason;
 use plimsoll_model::units::MS;
@@ -236,7 +236,7 @@ features! {
         |case| {
             let met = |resource: UsedResource| {
                 let ceiling_rps = case.demand(resource)?.ceiling_rps;
-                Some((1.0 - COUNT_DIFFERENCE_SHARE_MAX..1.0 + COUNT_DIFFERENCE_SHARE_MAX).contains(&(case.best_rps / ceiling_rps)))
+                Some((1.0 - DIFFERENCE_SHARE_MAX..1.0 + DIFFERENCE_SHARE_MAX).contains(&(case.best_rps / ceiling_rps)))
             };
             let cores = [met(UsedResource::Cores), met(UsedResource::AllowedCores)];
             let cores = cores.into_iter().flatten().reduce(|a, b| a || b);

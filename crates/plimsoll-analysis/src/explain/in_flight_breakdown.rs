@@ -10,7 +10,7 @@ use super::signals::{LoadSignals, Signal};
 
 /// What a request in flight waits for or uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RequestPlace {
+pub enum InFlightState {
     /// The request's connection waits to be accepted.
     NotAccepted,
     /// The request runs on a core.
@@ -35,53 +35,53 @@ pub enum RequestPlace {
     Unobserved,
 }
 
-impl RequestPlace {
+impl InFlightState {
     /// All places, in the order of the chart.
-    pub const ALL: [RequestPlace; 11] = [
-        RequestPlace::NotAccepted,
-        RequestPlace::OnCore,
-        RequestPlace::WaitsForCore,
-        RequestPlace::Throttled,
-        RequestPlace::WaitsForLock,
-        RequestPlace::InDependencyAcceptQueue,
-        RequestPlace::AtDependency,
-        RequestPlace::AtStorage,
-        RequestPlace::UnreadOutput,
-        RequestPlace::Asleep,
-        RequestPlace::Unobserved,
+    pub const ALL: [InFlightState; 11] = [
+        InFlightState::NotAccepted,
+        InFlightState::OnCore,
+        InFlightState::WaitsForCore,
+        InFlightState::Throttled,
+        InFlightState::WaitsForLock,
+        InFlightState::InDependencyAcceptQueue,
+        InFlightState::AtDependency,
+        InFlightState::AtStorage,
+        InFlightState::UnreadOutput,
+        InFlightState::Asleep,
+        InFlightState::Unobserved,
     ];
 
     /// Returns the identifier of the place, as used in JSON.
     pub fn identifier(self) -> &'static str {
         match self {
-            RequestPlace::NotAccepted => "not_accepted",
-            RequestPlace::OnCore => "on_core",
-            RequestPlace::WaitsForCore => "for_core",
-            RequestPlace::Throttled => "throttled",
-            RequestPlace::WaitsForLock => "for_lock",
-            RequestPlace::InDependencyAcceptQueue => "before_dependency",
-            RequestPlace::AtDependency => "at_dependency",
-            RequestPlace::AtStorage => "at_storage",
-            RequestPlace::UnreadOutput => "before_reader",
-            RequestPlace::Asleep => "asleep",
-            RequestPlace::Unobserved => "unobserved",
+            InFlightState::NotAccepted => "not_accepted",
+            InFlightState::OnCore => "on_core",
+            InFlightState::WaitsForCore => "for_core",
+            InFlightState::Throttled => "throttled",
+            InFlightState::WaitsForLock => "for_lock",
+            InFlightState::InDependencyAcceptQueue => "before_dependency",
+            InFlightState::AtDependency => "at_dependency",
+            InFlightState::AtStorage => "at_storage",
+            InFlightState::UnreadOutput => "before_reader",
+            InFlightState::Asleep => "asleep",
+            InFlightState::Unobserved => "unobserved",
         }
     }
 
     /// Returns the place in words for people.
     pub fn display_text(self) -> &'static str {
         match self {
-            RequestPlace::NotAccepted => "not accepted",
-            RequestPlace::OnCore => "on a core",
-            RequestPlace::WaitsForCore => "waiting for a core",
-            RequestPlace::Throttled => "stopped by a quota",
-            RequestPlace::WaitsForLock => "blocked by another thread",
-            RequestPlace::InDependencyAcceptQueue => "waiting to be accepted by a dependency",
-            RequestPlace::AtDependency => "at a dependency",
-            RequestPlace::AtStorage => "at storage",
-            RequestPlace::UnreadOutput => "server output not yet sent or read",
-            RequestPlace::Asleep => "asleep",
-            RequestPlace::Unobserved => "not observed",
+            InFlightState::NotAccepted => "not accepted",
+            InFlightState::OnCore => "on a core",
+            InFlightState::WaitsForCore => "waiting for a core",
+            InFlightState::Throttled => "stopped by a quota",
+            InFlightState::WaitsForLock => "blocked by another thread",
+            InFlightState::InDependencyAcceptQueue => "waiting to be accepted by a dependency",
+            InFlightState::AtDependency => "at a dependency",
+            InFlightState::AtStorage => "at storage",
+            InFlightState::UnreadOutput => "server output not yet sent or read",
+            InFlightState::Asleep => "asleep",
+            InFlightState::Unobserved => "not observed",
         }
     }
 }
@@ -90,7 +90,7 @@ impl RequestPlace {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RequestsAtPlace {
     /// The place: what the requests wait for or use.
-    pub place: RequestPlace,
+    pub place: InFlightState,
     /// Mean number of requests at the place.
     pub requests: f64,
 }
@@ -100,7 +100,7 @@ pub struct RequestsAtPlace {
 pub struct InFlightBreakdown {
     /// Mean number of requests in flight.
     pub in_flight: f64,
-    /// The number of requests at each place, in the order of [`RequestPlace::ALL`]. Places without
+    /// The number of requests at each place, in the order of [`InFlightState::ALL`]. Places without
     /// a request are left out. The numbers add up to `in_flight`.
     pub parts: Vec<RequestsAtPlace>,
 }
@@ -121,16 +121,16 @@ impl InFlightBreakdown {
         let throttled = get(Signal::Throttled) * (in_flight - get(Signal::ServerCores)).max(0.0);
         let before_reader = get(Signal::WindowWaiting).max(more(Signal::InWrite));
         let found = [
-            (RequestPlace::NotAccepted, get(Signal::Unaccepted)),
-            (RequestPlace::OnCore, get(Signal::ServerCores)),
-            (RequestPlace::WaitsForCore, more(Signal::RunQueue)),
-            (RequestPlace::AtStorage, more(Signal::InDisk).max(more(Signal::Blocked))),
-            (RequestPlace::UnreadOutput, before_reader),
-            (RequestPlace::InDependencyAcceptQueue, queued),
-            (RequestPlace::AtDependency, calls),
-            (RequestPlace::WaitsForLock, more(Signal::InLock)),
-            (RequestPlace::Asleep, more(Signal::InSleep)),
-            (RequestPlace::Throttled, throttled),
+            (InFlightState::NotAccepted, get(Signal::Unaccepted)),
+            (InFlightState::OnCore, get(Signal::ServerCores)),
+            (InFlightState::WaitsForCore, more(Signal::RunQueue)),
+            (InFlightState::AtStorage, more(Signal::InDisk).max(more(Signal::Blocked))),
+            (InFlightState::UnreadOutput, before_reader),
+            (InFlightState::InDependencyAcceptQueue, queued),
+            (InFlightState::AtDependency, calls),
+            (InFlightState::WaitsForLock, more(Signal::InLock)),
+            (InFlightState::Asleep, more(Signal::InSleep)),
+            (InFlightState::Throttled, throttled),
         ];
         // A request may appear in several observations, but counts once. The most certain
         // observations come first, so that a request counts at its most certain place.
@@ -141,14 +141,14 @@ impl InFlightBreakdown {
             left -= requests;
             parts.push(RequestsAtPlace { place, requests });
         }
-        parts.push(RequestsAtPlace { place: RequestPlace::Unobserved, requests: left });
+        parts.push(RequestsAtPlace { place: InFlightState::Unobserved, requests: left });
         parts.retain(|part| part.requests > 0.0);
         parts.sort_by_key(|part| part.place);
         Some(InFlightBreakdown { in_flight, parts })
     }
 
     /// Returns the share of the requests in flight that are at a place, 0..=1.
-    pub fn share_at_place(&self, place: RequestPlace) -> f64 {
+    pub fn share_at_place(&self, place: InFlightState) -> f64 {
         self.parts.iter().find(|part| part.place == place).map_or(0.0, |part| part.requests / self.in_flight)
     }
 }
@@ -173,20 +173,20 @@ mod tests {
         for (values, expect) in [
             (
                 &[(Signal::InFlight, 40.0), (Signal::InLock, 40.0), (Signal::ServerCores, 1.0)][..],
-                RequestPlace::WaitsForLock,
+                InFlightState::WaitsForLock,
             ),
-            (&[(Signal::InFlight, 40.0), (Signal::Unaccepted, 50.0)], RequestPlace::NotAccepted),
+            (&[(Signal::InFlight, 40.0), (Signal::Unaccepted, 50.0)], InFlightState::NotAccepted),
             (
                 &[(Signal::InFlight, 40.0), (Signal::ServerCores, 2.0), (Signal::RunQueue, 30.0)],
-                RequestPlace::WaitsForCore,
+                InFlightState::WaitsForCore,
             ),
-            (&[(Signal::InFlight, 40.0)], RequestPlace::Unobserved),
-            (&[(Signal::InFlight, 9.0), (Signal::InDisk, 7.0), (Signal::Blocked, 6.0)], RequestPlace::AtStorage),
+            (&[(Signal::InFlight, 40.0)], InFlightState::Unobserved),
+            (&[(Signal::InFlight, 9.0), (Signal::InDisk, 7.0), (Signal::Blocked, 6.0)], InFlightState::AtStorage),
         ] {
             let found = InFlightBreakdown::from_signals(&sight(values), &idle).expect("requests are in flight");
             let sum: f64 = found.parts.iter().map(|part| part.requests).sum();
             assert!((sum - found.in_flight).abs() < 1e-9, "{found:?}");
-            let most = RequestPlace::ALL
+            let most = InFlightState::ALL
                 .into_iter()
                 .max_by(|a, b| found.share_at_place(*a).total_cmp(&found.share_at_place(*b)));
             assert_eq!(most, Some(expect), "{found:?}");

@@ -270,17 +270,17 @@ fn largest_stage_requests(run: &Run) -> u64 {
 /// The unit is the mean wait in a server that handles requests one after another. In such a server,
 /// a request waits for half of the other requests on average.
 const NO_QUEUE_WAIT_SHARE_MAX: f64 = 0.15;
-/// Maximum mean wait of simultaneous requests, in the unit of [`NO_WAIT_MAX`], if the server has
-/// workers for half of the requests. Then the other half of the requests waits for one service
-/// time, so the mean wait is between a half and two thirds of the unit. The mean wait is shorter if
-/// some requests end early.
+/// Maximum mean wait of simultaneous requests, in the unit of [`NO_QUEUE_WAIT_SHARE_MAX`], if the
+/// server has workers for half of the requests. Then the other half of the requests waits for one
+/// service time, so the mean wait is between a half and two thirds of the unit. The mean wait is
+/// shorter if some requests end early.
 const HALF_SERVED_WAIT_SHARE_MAX: f64 = 0.78;
-/// Minimum mean wait of simultaneous requests, in the unit of [`NO_WAIT_MAX`], if the server
-/// handles requests one after another.
+/// Minimum mean wait of simultaneous requests, in the unit of [`NO_QUEUE_WAIT_SHARE_MAX`], if the
+/// server handles requests one after another.
 const SERIAL_WAIT_SHARE_MIN: f64 = 0.88;
-/// Minimum mean wait, in the unit of [`NO_WAIT_MAX`], that shows a queue at a lock. The experiment
-/// for locks sends only as many simultaneous requests as the server handles at once. The mean wait
-/// for a lock is below half of the unit if the work before the lock varies in length.
+/// Minimum mean wait, in the unit of [`NO_QUEUE_WAIT_SHARE_MAX`], that shows a queue at a lock. The
+/// experiment for locks sends only as many simultaneous requests as the server handles at once. The
+/// mean wait for a lock is below half of the unit if the work before the lock varies in length.
 const LOCK_QUEUE_WAIT_SHARE_MIN: f64 = 0.27;
 /// The latency bound for plimsoll's own lag, as a multiple of the service time of a single request.
 /// The lag of simultaneous requests may be a tenth of this latency bound: half of a service time.

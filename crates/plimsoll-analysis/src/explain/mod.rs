@@ -30,7 +30,7 @@ mod thresholds;
 pub use causes::Cause;
 pub use demands::{ServiceDemand, UsedResource};
 pub use functions::{FunctionCosts, FunctionObservation};
-pub use in_flight_breakdown::{InFlightBreakdown, RequestPlace, RequestsAtPlace};
+pub use in_flight_breakdown::{InFlightBreakdown, InFlightState, RequestsAtPlace};
 pub use intervention_results::{ExperimentLoads, InterventionOutcome, InterventionOutcomes};
 pub use interventions::ServerConcurrency;
 pub use posterior::{FeatureAnswers, Posterior};

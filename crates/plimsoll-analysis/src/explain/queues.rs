@@ -9,10 +9,10 @@ use super::server_facts::ServerFacts;
 use super::signals::{LoadSignals, Signal};
 use super::thresholds::{
     BUSY_RESOURCE_IN_SERVICE_MIN, CLEARLY_MORE_FACTOR_MIN, CONSIDERABLE_SHARE_MIN, COUNT_ABOVE_CHANCE_MIN,
-    COUNT_DIFFERENCE_SHARE_MAX, EXHAUSTED_SHARE_MIN, INTERFERENCE_CORES_MIN, LATE_CONNECT_NS_MIN,
-    MANY_FAILURES_SHARE_MIN, MOST_SHARE_MIN, NOTICEABLE_SHARE_MIN, ONE_CORE_RANGE, PORTS_EXHAUSTED_SHARE_MIN,
-    QUEUE_GROWTH_FACTOR_MIN, RECEIVE_WINDOW_BYTES, RISEN_FACTOR_MIN, SLOWER_FACTOR_MIN, SMALL_SHARE_MAX,
-    SUSTAINED_GAIN_MIN, THREAD_COUNT_DIFFERENCE_SHARE_MAX, TWOFOLD_FACTOR,
+    DIFFERENCE_SHARE_MAX, EXHAUSTED_SHARE_MIN, INTERFERENCE_CORES_MIN, LATE_CONNECT_NS_MIN, MANY_FAILURES_SHARE_MIN,
+    MOST_SHARE_MIN, NOTICEABLE_SHARE_MIN, ONE_CORE_RANGE, PORTS_EXHAUSTED_SHARE_MIN, QUEUE_GROWTH_FACTOR_MIN,
+    RECEIVE_WINDOW_BYTES, RISEN_FACTOR_MIN, SLOWER_FACTOR_MIN, SMALL_SHARE_MAX, SUSTAINED_GAIN_MIN,
+    THREAD_COUNT_DIFFERENCE_SHARE_MAX, TWOFOLD_FACTOR,
 };
 use crate::find::StopReason;
 
@@ -71,7 +71,7 @@ pub(super) fn is_limited_by_plimsoll_connections(case: &ServerFacts) -> Option<b
     let most = case.past.under_way_max;
     let in_flight = case.past.get(Signal::InFlight)?;
     let all = in_flight >= (1.0 - SMALL_SHARE_MAX) * most
-        && is_nearly_equal(case.best_rps * case.alone_ns? / 1e9, most, COUNT_DIFFERENCE_SHARE_MAX);
+        && is_nearly_equal(case.best_rps * case.alone_ns? / 1e9, most, DIFFERENCE_SHARE_MAX);
     let as_alone = case.past.get(Signal::Service)? <= (1.0 + NOTICEABLE_SHARE_MIN) * case.alone_ns?;
     let unsent = case.past.unsent_share;
     let expected = erlang_loss_share(most, in_flight / (1.0 - unsent).max(SMALL_SHARE_MAX));
@@ -81,7 +81,7 @@ pub(super) fn is_limited_by_plimsoll_connections(case: &ServerFacts) -> Option<b
     Some(most >= 1.0 && (all || lost))
 }
 
-/// Returns the share of random arrivals, 0..=1, that find all `places` in use, such as all
+/// Returns the share of random arrivals, 0..=1, that find all `connections` in use, such as all
 /// connections (Erlang's loss formula B). `offered`: the mean number of places in use if the number
 /// of places had no limit.
 fn erlang_loss_share(connections: f64, offered: f64) -> f64 {
@@ -368,11 +368,11 @@ pub(super) fn workers_equal_served_requests(case: &ServerFacts) -> Option<bool> 
         let all = case.max_at_high_load(Signal::Processes).unwrap_or(workers);
         let alone =
             workers > 1.0 || case.max_at_high_load(Signal::Threads).is_some_and(|threads| threads <= TWOFOLD_FACTOR);
-        let near = is_nearly_equal(served, workers, COUNT_DIFFERENCE_SHARE_MAX) && alone
-            || all > 1.0 && is_nearly_equal(served, all, COUNT_DIFFERENCE_SHARE_MAX);
+        let near = is_nearly_equal(served, workers, DIFFERENCE_SHARE_MAX) && alone
+            || all > 1.0 && is_nearly_equal(served, all, DIFFERENCE_SHARE_MAX);
         near && !event_loops_accept_all(case).unwrap_or(false)
     });
-    let named = thread_group_sizes(case).any(|count| is_nearly_equal(served, count, COUNT_DIFFERENCE_SHARE_MAX));
+    let named = thread_group_sizes(case).any(|count| is_nearly_equal(served, count, DIFFERENCE_SHARE_MAX));
     let several = served >= super::thresholds::SEVERAL_IN_SERVICE_MIN;
     let at_work = [sleeping_threads_equal_requests(case), are_all_threads_busy(case), Some(named)];
     let threads = at_work.into_iter().flatten().reduce(|a, b| a || b).map(|it| it && several);
@@ -559,7 +559,7 @@ pub(super) fn is_dependency_saturated(case: &ServerFacts) -> Option<bool> {
     let one = processes <= 1.0
         && ONE_CORE_RANGE.contains(&cores)
         && cores >= 1.0 - SMALL_SHARE_MAX
-        && own < 1.0 - COUNT_DIFFERENCE_SHARE_MAX;
+        && own < 1.0 - DIFFERENCE_SHARE_MAX;
     // If the server and a dependency together saturate the machine, the dependency is the limit
     // only if it uses much more CPU time. The backend behind a proxy counts as part of the server,
     // not as a dependency.

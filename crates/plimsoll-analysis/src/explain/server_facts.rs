@@ -565,11 +565,11 @@ impl ServerFacts {
         Some(!throttled && !collecting && !self.is_thread_saturated()? && self.has_idle_cores()?)
     }
 
-    /// Returns the main peer of the server: the dependency with the most connections at the load
-    /// line and above. Returns the address of the dependency with the most connections, and the
-    /// number of these connections. If some dependencies get requests from the server, dependencies
-    /// that get hardly any requests are ignored. A dependency has priority if its number of
-    /// connections is fixed, and about equals the number of requests in service.
+    /// Returns the main dependency of the server: the dependency with the most connections at the
+    /// load line and above. Returns the address of the dependency with the most connections, and
+    /// the number of these connections. If some dependencies get requests from the server,
+    /// dependencies that get hardly any requests are ignored. A dependency has priority if its
+    /// number of connections is fixed, and about equals the number of requests in service.
     pub fn main_dependency(&self) -> Option<(&str, f64)> {
         let in_use = |peer: &&String| self.calls_dependency(peer) != Some(false);
         let in_use: BTreeSet<&String> = self.line.peers.keys().chain(self.past.peers.keys()).filter(in_use).collect();
@@ -622,9 +622,9 @@ impl ServerFacts {
         [&self.past, &self.line].into_iter().find_map(|sight| sight.held_back_behind.as_deref())
     }
 
-    /// Returns the numbers of connections to the main peer at the load line and above. The main
-    /// peer is the dependency that [`Self::main_peer`] returns. If the connections were not
-    /// observed at the load line, the number at half of the load line counts.
+    /// Returns the numbers of connections to the main dependency at the load line and above. The
+    /// main peer is the dependency that [`Self::main_dependency`] returns. If the connections were
+    /// not observed at the load line, the number at half of the load line counts.
     pub fn main_dependency_connections(&self) -> Option<(f64, f64)> {
         let (peer, _) = self.main_dependency()?;
         let line = self.line.peers.get(peer).or(self.half.peers.get(peer)).copied()?;
@@ -632,7 +632,7 @@ impl ServerFacts {
     }
 
     /// Returns a signal at the low load, at the load line and above. For
-    /// [`Signal::PeerConnections`], only connections to the main peer count.
+    /// [`Signal::PeerConnections`], only connections to the main dependency count.
     pub fn values_at_each_load(&self, signal: Signal) -> [Option<f64>; 3] {
         let peer = self.main_dependency().filter(|_| signal == Signal::PeerConnections);
         let of = |sight: &LoadSignals| match peer {

@@ -1,4 +1,4 @@
-//! The effect of a server's setting on the goodput ([`VariedSetting`]). The effect is an
+//! The effect of a server's setting on the goodput ([`SettingEffect`]). The effect is an
 //! elasticity: the slope of log goodput over log value. With an elasticity of 1, twice the value
 //! gives twice the goodput; with 0, the setting has no effect.
 //!

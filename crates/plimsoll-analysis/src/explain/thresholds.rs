@@ -23,7 +23,7 @@ pub(super) const RISEN_FACTOR_MIN: f64 = 3.0;
 pub(super) const QUEUE_GROWTH_FACTOR_MIN: f64 = 10.0;
 /// Two counts agree if they differ by at most this share. Counts sampled ten times a second over a
 /// few seconds differ by some per cent.
-pub(super) const COUNT_DIFFERENCE_SHARE_MAX: f64 = 0.15;
+pub(super) const DIFFERENCE_SHARE_MAX: f64 = 0.15;
 /// Two counts of threads agree if they differ by at most this share, because each thread is read
 /// only once a second.
 pub(super) const THREAD_COUNT_DIFFERENCE_SHARE_MAX: f64 = 0.25;

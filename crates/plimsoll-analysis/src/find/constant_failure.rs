@@ -167,7 +167,7 @@ mod tests {
             &[(250.0, 500.0, 0.0), (500.0, 2000.0, 11.0), (1000.0, 4000.0, 19.0), (4000.0, 9e3, 50.0)];
         const LOW_LOAD_SPARED: Loads =
             &[(250.0, 9000.0, 0.0), (500.0, 2000.0, 11.0), (1000.0, 4000.0, 19.0), (4000.0, 9e3, 50.0)];
-        const LIMITER_LOADS: Loads =
+        const EXCESS_OVER_LIMIT_FAILED: Loads =
             &[(500.0, 2000.0, 0.0), (1010.0, 5050.0, 50.0), (1100.0, 5500.0, 500.0), (2000.0, 2000.0, 1000.0)];
         const LOWEST_REFUSED: Loads = &[(110.0, 550.0, 50.0), (220.0, 1100.0, 600.0), (440.0, 2200.0, 1700.0)];
         const ONE_LOAD: Loads = &[(500.0, 2000.0, 11.0), (510.0, 2000.0, 9.0)];
@@ -177,7 +177,7 @@ mod tests {
             ("one in two hundred", 0.001, CONSTANT_SHARE_FAILED, Some((500.0, 4000.0))),
             ("as many as may", 0.01, CONSTANT_SHARE_FAILED, None),
             ("not at a low load", 0.001, LOW_LOAD_SPARED, None),
-            ("a limiter", 0.001, LIMITER_LOADS, None),
+            ("a limiter", 0.001, EXCESS_OVER_LIMIT_FAILED, None),
             ("a limiter, whose rate was never tried", 0.001, LOWEST_REFUSED, None),
             ("one load", 0.001, ONE_LOAD, None),
             ("too few to tell", 0.0, FEW_FAILED, None),

@@ -109,7 +109,7 @@ impl LoadLine {
 /// The result of a search: the load line with its evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Findings {
-    /// The load line and its interval, 1/s, in the unit of `counted`.
+    /// The load line and its interval, 1/s, in the unit of `rate_unit`.
     pub load_line_rps: LoadLine,
     /// The unit of the offered rate: `requests`, or `sessions`.
     pub rate_unit: &'static str,

@@ -53,9 +53,10 @@ const OWN_STALL_NS_MIN: u64 = 250 * MS;
 /// The host of a virtual machine took no cores away if the stolen share of CPU time is at most
 /// this.
 const NEGLIGIBLE_STEAL_SHARE: f64 = 0.01;
-/// In a small budget, stalls may delay this share of the late requests that the SLO allows. Stalls
-/// are rare, so one more or one less stall changes the observed share of delayed requests much.
-const STALLED_SHARE_OF_ALLOWANCE: f64 = 0.5;
+/// In a small budget, stalls may delay at most this share of the late requests that the SLO allows.
+/// Stalls are rare, so one more or one less stall changes the observed share of delayed requests
+/// much.
+const SMALL_BUDGET_STALL_SHARE_OF_ALLOWED_LATE_REQUESTS: f64 = 0.5;
 
 /// The stalls in all trials of a search: periods without any response although requests waited.
 #[derive(Debug, Clone, PartialEq)]
@@ -182,7 +183,11 @@ impl Stalls {
             let beyond_ns: f64 = stalls.iter().map(|s| s.1.time_beyond_bound_ns(bound.bound_ns) as f64).sum();
             let seen = beyond_ns / time_ns.max(1) as f64;
             let hits = hit(bound.bound_ns);
-            too_many |= if few { seen > share * STALLED_SHARE_OF_ALLOWANCE } else { recur && seen > share };
+            too_many |= if few {
+                seen > share * SMALL_BUDGET_STALL_SHARE_OF_ALLOWED_LATE_REQUESTS
+            } else {
+                recur && seen > share
+            };
             let enough = hits >= if few { SMALL_BUDGET_STALL_TRIALS_MIN } else { NO_RATE_STALL_TRIALS_MIN };
             let own = few || exceeds_disturbances(hits, trials, STALL_DISTURBANCE_SHARE, NO_LINE_ERROR_PROBABILITY);
             if enough && own && seen * certain_stall_frequency_share(hits) > share && forbids.is_none() {

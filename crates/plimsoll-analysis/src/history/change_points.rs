@@ -25,8 +25,8 @@
 //! The false-alarm rate applies to whole series, not to single runs. The false-alarm rate holds for
 //! noise of any distribution, if the runs are independent. The false-alarm rate does not hold if
 //! neighbouring runs resemble each other, for example on a machine that is slow for a day. The
-//! minimum change [`CHANGE_MIN`] and the minimum number of runs [`RUNS_MIN`] prevent most of the
-//! false alarms that resembling neighbours cause.
+//! minimum change [`CHANGE_SHARE_MIN`] and the minimum number of runs [`RUNS_MIN`] prevent most of
+//! the false alarms that resembling neighbours cause.
 //!
 //! An outlier is a run whose value is far from its neighbours, because something went wrong in that
 //! run. Outliers would hide changes of the level. So the value of an outlier is moved towards the

@@ -212,7 +212,7 @@ pub struct RepeatedProfile<'a> {
 /// two profiles on each side, the error includes the differences among the profiles of one side.
 ///
 /// # Errors
-/// The function returns [`DiffError::Types`] if the columns are not all of one kind.
+/// The function returns [`DiffError::TypeMismatch`] if the columns are not all of one kind.
 pub fn diff_repeated(
     before: &[RepeatedProfile],
     after: &[RepeatedProfile],

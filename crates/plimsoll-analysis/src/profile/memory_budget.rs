@@ -61,15 +61,15 @@ impl MemoryBudget {
     }
 
     /// Reserves memory for `count` table entries of `bytes` bytes each. The reservation lasts until
-    /// the whole profile is read. Returns [`ReadError::TooMany`] if the limit is exceeded.
+    /// the whole profile is read. Returns [`ReadError::TooMuchMemory`] if the limit is exceeded.
     pub(super) fn reserve_memory(&mut self, count: usize, bytes: usize) -> Result<(), ReadError> {
         self.left =
             self.left.checked_sub(count.saturating_mul(bytes)).ok_or(ReadError::TooMuchMemory(self.whole >> 20))?;
         Ok(())
     }
 
-    /// Returns [`ReadError::TooMany`] if the tables built so far and `more` bytes together exceed
-    /// the limit.
+    /// Returns [`ReadError::TooMuchMemory`] if the tables built so far and `more` bytes together
+    /// exceed the limit.
     #[inline]
     pub(super) fn check_memory(&self, builder: &ProfileBuilder, more: usize) -> Result<(), ReadError> {
         match builder.memory_bytes() + more <= self.left {

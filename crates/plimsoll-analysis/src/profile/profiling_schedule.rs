@@ -113,7 +113,7 @@ pub struct PeriodFigures {
 }
 
 impl PeriodFigures {
-    /// Sums up the recorded ticks that lie in the intervals `stretches`. Each interval is a start
+    /// Sums up the recorded ticks that lie in the intervals `periods_ns`. Each interval is a start
     /// and an end, in ns since the start of the schedule.
     pub fn from_run(run: &Run, periods_ns: &[(u64, u64)]) -> PeriodFigures {
         let length_ns = run.plan.load.interval_ns.max(1);
@@ -160,7 +160,7 @@ pub struct ProfiledTrial {
 }
 
 impl ProfiledTrial {
-    /// Computes the figures of a trial that ran with the schedule `stretches`.
+    /// Computes the figures of a trial that ran with the schedule `schedule`.
     pub fn from_run(run: &Run, schedule: &ProfilingSchedule) -> ProfiledTrial {
         ProfiledTrial {
             offered_rps: run.plan.load.shape.curve().max(),

@@ -20,8 +20,8 @@ pub struct Rung {
     pub goodput_rps: f64,
     /// Goodput divided by the goodput of the rung (endpoint) before; `None` for the first rung.
     pub goodput_ratio: Option<f64>,
-    /// Interval of `share`, the goodput relative to the rung (endpoint) before; `None` for the
-    /// first rung, or with too few blocks.
+    /// Interval of `goodput_ratio`, the goodput relative to the rung (endpoint) before; `None` for
+    /// the first rung, or with too few blocks.
     pub goodput_ratio_interval: Option<ConfidenceInterval>,
     /// The time that this rung (endpoint) adds to a request, in us: the increase of 1/goodput
     /// compared with the rung before. `None` for the first rung.

@@ -2,7 +2,7 @@
 //! blocks, its certainty, and the verdict on B.
 //!
 //! Not here: evidence that forbids a verdict (`verdict`), and the times of the evaluations
-//! (`interim_looks`). Also not here: which measures are compared, and how many measures share an
+//! (`evaluations`). Also not here: which measures are compared, and how many measures share an
 //! error probability (`verdict`, `by_route`).
 
 use super::evaluations::{EvaluationNumber, EvaluationResult, RANKS_ALARM_ERROR};

@@ -102,10 +102,10 @@ pub struct ComparisonResult {
     /// arrived in time.
     pub blocks_void: usize,
     /// The approximate number of further blocks (paired loads) with which the comparison would give
-    /// a verdict. `blocks_more` has a value only if the verdict is inconclusive because of too few
-    /// blocks.
+    /// a verdict. `further_blocks` has a value only if the verdict is inconclusive because of too
+    /// few blocks.
     pub further_blocks: Option<usize>,
-    /// The budget that is enough for `blocks_more` further blocks (paired loads), ns.
+    /// The budget that is enough for `further_blocks` further blocks (paired loads), ns.
     /// [`compute_comparison_result`] leaves this field empty. Its caller knows the length of a
     /// block, and sets this field ([`sufficient_budget_ns`]).
     pub budget_enough_ns: Option<u64>,

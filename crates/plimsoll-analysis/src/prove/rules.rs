@@ -1,5 +1,6 @@
-//! The rules of a comparison ([`Rules`]), and the selection of valid blocks. This file also
-//! selects, for each measure, the quantity from which the effect (B compared with A) is computed.
+//! The rules of a comparison ([`ComparisonRules`]), and the selection of valid blocks. This file
+//! also selects, for each measure, the quantity from which the effect (B compared with A) is
+//! computed.
 
 use super::comparison_blocks::{ArmLoadFigures, ComparisonBlock, REQUESTS_BEYOND_QUANTILE_MIN, quantile_of_measure};
 use plimsoll_model::{Criterion, ExperimentSpec, ProveSpec};

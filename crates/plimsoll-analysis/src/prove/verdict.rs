@@ -3,7 +3,7 @@
 //! Contradicting evidence is failed requests, different responses, outliers among the blocks
 //! (paired loads), or a difference that changes with time.
 //!
-//! Not here: the times of the evaluations (`interim_looks`), and the judgement of one measure
+//! Not here: the times of the evaluations (`evaluations`), and the judgement of one measure
 //! (`compared`).
 
 use super::comparison_blocks::{ArmLoadFigures, ComparisonBlock};

@@ -3,7 +3,7 @@
 //! (`plimsoll_wire::Author`), which plimsoll's load generator calls for each request. The latency
 //! of a result counts from the request's intended start, even if the request was sent later.
 //!
-//! Not here: vegeta's flags (`words`), and the formats of targets and results
+//! Not here: vegeta's flags (`options`), and the formats of targets and results
 //! (`plimsoll_logs::vegeta`).
 
 use super::options::AttackOptions;

@@ -332,8 +332,8 @@ impl<N: Net> Worker<N> {
                 if !self.connections[slot as usize].waiting.is_empty() {
                     self.send_queued_requests(slot);
                 }
-                // If the socket's send buffer is full (`sending`), the next writable event sends
-                // the pending bytes.
+                // If the socket's send buffer is full (`has_partial_send`), the next writable event
+                // sends the pending bytes.
                 if !self.connections[slot as usize].has_partial_send {
                     self.send(slot);
                 }
@@ -546,9 +546,9 @@ impl<N: Net> Worker<N> {
         Outcome::Failed(miss.failure)
     }
 
-    /// Prepares the request that follows the redirect in a stored response, and sets `follows`, so
-    /// that the exchange sends this request. If the redirect cannot be followed, the returned
-    /// outcome is a failure.
+    /// Prepares the request that follows the redirect in a stored response, and sets
+    /// `follows_redirect`, so that the exchange sends this request. If the redirect cannot be
+    /// followed, the returned outcome is a failure.
     #[cold]
     fn follow_redirect(&mut self, input: ResponseCheckInput, status: u16) -> Outcome {
         let ResponseCheckInput { user, route, exchange: number, now_ns, .. } = input;

@@ -129,7 +129,7 @@ impl Format {
     /// directive whose value identifies sessions, or the word `client` for the client address.
     ///
     /// # Errors
-    /// Returns [`FormatError::Said`] if the text is not a valid format, and
+    /// Returns [`FormatError::LogFormat`] if the text is not a valid format, and
     /// [`FormatError::Session`] if a known format lacks the session field.
     pub fn from_text(text: &str, session: Option<&str>) -> Result<Format, FormatError> {
         if let Some(mut format) = known_format_by_name(text.trim()) {

@@ -92,8 +92,8 @@ pub struct ModelDistances {
     /// The total variation distance between the shares of transitions (pairs of consecutive
     /// endpoints) in log and model. `None` if the log has no transitions.
     pub transitions_tv: Option<f64>,
-    /// The hit ratios of simulated LRU caches of paths. Each tuple has the cache size in paths, and
-    /// the hit ratios of log and model.
+    /// The hit ratios of simulated LRU caches of paths, each as (cache size in paths, hit ratio of
+    /// the log, hit ratio of the model).
     pub hit_ratio: Vec<(usize, f64, f64)>,
     /// The largest difference of each entry of `hit_ratio` at which log and model count as equal.
     pub hit_ratio_difference_max: Vec<f64>,

@@ -107,7 +107,8 @@ fn proto_inputs() -> Vec<GrowingInput> {
                 concatenated_pieces(n, |at| format!("V{at} = {};\n", n - at))
             ))
         }),
-        // The larger of the two tested inputs uses 95 % of the parser's work budget (`WORK_MAX`).
+        // The larger of the two tested inputs uses 95 % of the parser's work budget
+        // (`LINK_WORK_BYTES_MAX`).
         two_dimensional_input(".proto: ranges and fields", read_proto, 2_000, |n| {
             let ranges = comma_separated_pieces(n, |n| (100_000 + 2 * n).to_string());
             proto3_file(&format!(

@@ -149,8 +149,12 @@ impl DownstreamPool {
 
 /// Reads one response whose head declares its length, and discards it.
 fn read_and_discard_response(link: &mut impl Read) -> io::Result<()> {
-    let wrong =
-        || io::Error::new(io::ErrorKind::InvalidData, "the downstream server sent no response of a known length");
+    let wrong = || {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the downstream server's response has no valid Content-Length, or its head is too long",
+        )
+    };
     let (mut held, mut buffer) = (Vec::new(), [0; 4096]);
     let head_end = loop {
         if let Some(at) = held.windows(4).position(|four| four == b"\r\n\r\n") {

@@ -1,6 +1,6 @@
-//! Executes loads on the targets of a comparison in turn ([`Builds`]). Each target is one side
-//! (arm) of the comparison. Targets are running servers, or builds that plimsoll starts and ends
-//! for each load.
+//! Executes loads on the targets of a comparison in turn ([`ComparisonRunner`]). Each target is one
+//! side (arm) of the comparison. Targets are running servers, or builds that plimsoll starts and
+//! ends for each load.
 //!
 //! Not here: starting and ending a build (`subject`), and the order of the sides
 //! (`plimsoll-analysis`).

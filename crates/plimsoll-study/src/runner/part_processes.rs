@@ -74,7 +74,7 @@ struct PartProcess {
 impl PartProcesses {
     /// Starts `count` processes. The error says why a process failed to start.
     pub fn start(count: usize) -> Result<PartProcesses, String> {
-        let no = |reason: String| format!("another process of plimsoll could not be started: {reason}");
+        let no = |reason: String| format!("a second process of plimsoll could not be started: {reason}");
         let (sender, words) = channel();
         let mut others = PartProcesses { parts: Vec::new(), messages: words, sender };
         for number in OWN_PART_NUMBER + 1..=count {
@@ -149,7 +149,7 @@ impl PartProcesses {
             }
             if Instant::now() >= deadline {
                 let seconds = READY_TIMEOUT.as_secs();
-                return Err(format!("another process of plimsoll opened no connections within {seconds} s"));
+                return Err(format!("the second process of plimsoll opened no connections within {seconds} s"));
             }
         }
         Ok(())
@@ -205,8 +205,8 @@ impl Drop for PartProcess {
 
 fn part_failure_text(why: &str) -> String {
     match why {
-        "" => "another process of plimsoll ended unexpectedly".to_owned(),
-        reason => format!("another process of plimsoll stopped: {reason}"),
+        "" => "the second process of plimsoll ended unexpectedly".to_owned(),
+        reason => format!("the second process of plimsoll stopped: {reason}"),
     }
 }
 
@@ -226,7 +226,7 @@ fn forward_reports(mut from: impl Read, number: usize, sender: &Sender<(usize, P
                 continue;
             }
             if come.drain(..MAGIC.len()).ne(MAGIC) {
-                break "another process is a different version of plimsoll".to_owned();
+                break "the second process is a different version of plimsoll".to_owned();
             }
             greeted = true;
             let _ = sender.send((number, PartMessage::Hello));
@@ -275,7 +275,7 @@ fn message_from_frame(frame: Frame, part: usize) -> Result<PartMessage, String> 
         | Frame::Agents(_)
         | Frame::Remark(_)
         | Frame::ExperimentEnd { .. } => {
-            return Err("another process of plimsoll sent a message that does not belong to a load".to_owned());
+            return Err("the second process of plimsoll sent a message that does not belong to a load".to_owned());
         }
     };
     Ok(PartMessage::Reported(Box::new(reported)))
@@ -309,8 +309,10 @@ pub fn run(
             Ok((_, PartMessage::Hello | PartMessage::TaskWritten(_) | PartMessage::Ready)) | Err(_) => None,
         };
         let silent = || {
-            let text =
-                format!("another process of plimsoll sent nothing for {seconds} s", seconds = TICK_TIMEOUT.as_secs());
+            let text = format!(
+                "the second process of plimsoll sent nothing for {seconds} s",
+                seconds = TICK_TIMEOUT.as_secs()
+            );
             others.find_silent_part().map(|number| lost_report(number, text))
         };
         let Some(reported) = reported.or_else(silent) else { continue };
@@ -442,7 +444,7 @@ mod tests {
         }
         assert_eq!(
             parse_report_stream(b"PLIMSOL\x01 and more"),
-            ("g".into(), "another process is a different version of plimsoll".into())
+            ("g".into(), "the second process is a different version of plimsoll".into())
         );
         assert_eq!(parse_report_stream(b""), ("g".into(), String::new()));
         let mut damaged = MAGIC.to_vec();

@@ -200,7 +200,7 @@ impl SocketDiagnostics {
 
     /// Calls `tell` for each TCP socket of the IP `versions` in one of `states`. With
     /// `with_send_time`, connections also have the values of `struct tcp_info`, such as
-    /// [`SocketRow::send_time`], which costs more time.
+    /// [`SocketRow::send_limit_times`], which costs more time.
     pub fn for_each_socket(
         &mut self,
         versions: &[IpVersion],

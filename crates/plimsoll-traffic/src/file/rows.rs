@@ -15,8 +15,8 @@ const COLUMNS_MAX: usize = KEYS_MAX;
 /// The largest accepted total size of all row files of one traffic file, bytes (1 GiB).
 pub const ROWS_BYTES_MAX: usize = 1 << 30;
 
-/// Reads the `data` table `name` and the file of data rows that the table names. `left` is the
-/// number of bytes that this row file and all later row files may have together.
+/// Reads the `data` table `name` and the file of data rows that the table names. `bytes_budget` is
+/// the number of bytes that this row file and all later row files may have together.
 pub fn read(
     name: &str,
     node: &TreeNode,

@@ -10,7 +10,7 @@ use prost_types::{DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, Fi
 use std::collections::HashMap;
 
 /// The largest estimated work of one schema: bytes that the library compares or copies. The public
-/// APIs of the largest cloud providers together take a fifth of `WORK_MAX`.
+/// APIs of the largest cloud providers together take a fifth of `LINK_WORK_BYTES_MAX`.
 const LINK_WORK_BYTES_MAX: usize = 512 << 20;
 /// The largest total size of full names in memory, bytes. The public APIs of the largest cloud
 /// providers together take a quarter of `NAMES_BYTES_MAX`.

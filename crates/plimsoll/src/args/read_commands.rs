@@ -166,7 +166,8 @@ pub enum ChartArg {
     Success,
     /// Chart of a run: latency by percentile
     Percentiles,
-    /// Chart of a run: rate, latency, errors and lag of the generator over time
+    /// Chart of a run over time: rate, latency, errors and lag of the generator; of an overload
+    /// test: offered rate and goodput
     Time,
     /// Chart of a run: latency over time as a heat map
     Heat,
@@ -192,7 +193,7 @@ pub struct ReportArgs {
     /// Format of the report [default: from the file ending of -o, else html]
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<ReportFormat>,
-    /// Chart to draw as svg or png [default: line, throughput or time, by the kind of run]
+    /// Chart to draw as svg or png [default: line, throughput, blocks or time, by the kind of run]
     #[arg(long, value_name = "CHART")]
     pub chart: Option<ChartArg>,
     /// Draw the chart in colours for a dark background (pages follow the browser's setting)

@@ -60,7 +60,7 @@ pub fn spec_from_args(args: &SearchArgs, budget_ns: u64) -> Result<(FindSpec<Pla
     Ok((asked, terms))
 }
 
-/// Converts the flags to a search, and calls `become_other`, which replaces the requests of the
+/// Converts the flags to a search, and calls `edit_plan`, which replaces the requests of the
 /// plan.
 pub fn search_with_changed_plan(
     args: &SearchArgs,

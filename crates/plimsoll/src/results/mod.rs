@@ -16,7 +16,7 @@ use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{Experiment, Plan};
 use plimsoll_report::{
-    LINES_MAX, PageContext, RecordedSearch, Report, ResultView, event_lines, json, profiles_section,
+    LINES_MAX, PageAdditions, RecordedSearch, Report, ResultView, event_lines, json, profiles_section,
     render_shortened_report, text,
 };
 pub use plimsoll_study::output::print;
@@ -159,7 +159,7 @@ impl<'a> Results<'a> {
             }
             Some(ProfileFindings::BothSides(_)) | None => Report::default(),
         };
-        self.view().page(&PageContext { file, extra })
+        self.view().page(&PageAdditions { file, extra })
     }
 }
 

@@ -333,7 +333,7 @@ fn unparsed_log_lines_are_not_repeated() {
 fn build_logs_are_bounded() {
     let work = create_new_folder("loud");
     let loud = format!("yes & exec {} baseline --listen 127.0.0.1:$PORT", env!("CARGO_BIN_EXE_plimsoll"));
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port");
+    let free = plimsoll_sys::tcp::unused_loopback_address().expect("a free port");
     let build = loud.replace("$PORT", &free.port().to_string());
     let place = work.join("p.plimsoll");
     let place = place.to_str().expect("text");

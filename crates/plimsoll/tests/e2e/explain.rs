@@ -165,7 +165,7 @@ fn the_effect_of_a_setting_is_measured() {
     let (folder, store) = (create_new_folder("vary"), start_baseline(1));
     let (file, program) = (folder.join("explain.plimsoll"), env!("CARGO_BIN_EXE_plimsoll"));
     let path = file.to_str().expect("text");
-    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port").port();
+    let port = crate::prove::free_port();
     // The script ends only the server that it started itself.
     let script = folder.join("set");
     std::fs::write(

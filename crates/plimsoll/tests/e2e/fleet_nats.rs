@@ -524,7 +524,7 @@ fn only_valid_credentials_and_keys_start_a_load() {
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{part}: {}", done.stderr);
         assert!(done.stderr.replace("\n  ", " ").contains(part), "{part}: {}", done.stderr);
     };
-    refused(run(&[]), "requires credentials: name the file of the credentials in $PLIMSOLL_CREDS");
+    refused(run(&[]), "requires credentials: set $PLIMSOLL_CREDS to the path of the credentials file");
     let stranger = file("stranger.seed", "SUAB-no-seed");
     refused(run(&[("PLIMSOLL_CREDS", &stranger)]), "the bus at");
     refused(run(&[("PLIMSOLL_CREDS", "/nowhere")]), "cannot be read");

@@ -151,6 +151,12 @@ fn the_other_report_formats_agree() {
     assert!(json["url"].as_str().is_some_and(|url| url.ends_with("/bytes/100")), "{}", json["url"]);
     let svg = plimsoll(&["report", path, "--chart", "percentiles"]);
     assert!(svg.stdout.starts_with("<svg ") && !svg.stdout.contains("data-places"), "{}", svg.stdout);
+    // Every kind of study has a chart of its own.
+    for kind in ["run", "sweep-a", "find", "one-thread", "overload", "prove", "ladder"] {
+        let file = copy_recorded_run_file(kind);
+        let chart = plimsoll(&["report", &file, "--format", "svg"]);
+        assert!(chart.code == 0 && chart.stdout.starts_with("<svg "), "{kind}: {}", chart.stderr);
+    }
     let page = file.with_file_name("both.html");
     let both = plimsoll(&["report", path, path, "-o", page.to_str().expect("text")]);
     assert_eq!((both.code, both.stdout.as_str()), (0, ""), "{}", both.stderr);

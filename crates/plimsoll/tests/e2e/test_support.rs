@@ -380,7 +380,7 @@ fn nginx_with_config(processes: &str, scheme: &str, listen_more: &str, lines: &s
     // nginx cannot choose and report a free port, so the test finds a free port first. If another
     // process takes the port, nginx ends and another port is tried.
     for _ in 0..5 {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port");
+        let free = plimsoll_sys::tcp::unused_loopback_address().expect("a free port");
         let text = format!(
             "daemon off; {processes} pid {shown}/pid; error_log {shown}/error.log;\n\
              events {{ worker_connections 4096; }}\n\

@@ -45,7 +45,7 @@ const CHOICE_CONTROLLERS: [&str; 8] = [
 ];
 
 impl JmxReader {
-    /// Converts the elements of a level to steps.
+    /// Converts the elements of one level of a JMeter test plan, and of the levels below, to steps.
     pub fn import_steps<'a, 'i>(
         &mut self,
         elements: &[Element<'a, 'i>],

@@ -7,7 +7,7 @@ use plimsoll_model::Plan;
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(plan) = Plan::from_bytes(bytes) {
-        assert!(plan.is_bounded());
+        assert!(plan.is_within_limits());
         assert_eq!(Plan::from_bytes(&plan.to_bytes()), Ok(plan));
     }
 });

@@ -666,17 +666,17 @@ mod tests {
         }
     }
 
-    fn tick_interval(succeeded: u64, failed: u64, latency_ns: u64) -> Interval {
+    fn tick_interval(succeeded_in_window: u64, failed: u64, latency_ns: u64) -> Interval {
         let mut response = Histogram::new();
-        response.record_n(latency_ns, succeeded);
+        response.record_n(latency_ns, succeeded_in_window);
         let figures = RouteFigures {
             ledger: Ledger {
-                scheduled: succeeded + failed,
-                succeeded,
+                scheduled: succeeded_in_window + failed,
+                succeeded: succeeded_in_window,
                 failed: std::array::from_fn(|kind| if kind == 0 { failed } else { 0 }),
                 ..Ledger::default()
             },
-            succeeded_in_window: succeeded,
+            succeeded_in_window,
             response: response.drain(),
             ..RouteFigures::default()
         };

@@ -102,22 +102,22 @@ impl ConditionWatch {
                 measures.push(measure);
             }
         }
-        let mut seen = vec![ConditionTotals::new(None, &measures)];
+        let mut totals = vec![ConditionTotals::new(None, &measures)];
         let mut about = |condition: &Condition| {
             let Some(name) = &condition.route else { return Some(0) };
             let number = request_names::request_index(&plan.traffic, name)? as u16;
-            let known = seen.iter().position(|figures| figures.route == Some(number));
+            let known = totals.iter().position(|figures| figures.route == Some(number));
             Some(known.unwrap_or_else(|| {
-                seen.push(ConditionTotals::new(Some(number), &measures));
-                seen.len() - 1
+                totals.push(ConditionTotals::new(Some(number), &measures));
+                totals.len() - 1
             }))
         };
-        let about = conditions.0.iter().map(&mut about).collect();
+        let totals_index = conditions.0.iter().map(&mut about).collect();
         ConditionWatch {
             conditions,
-            totals_index: about,
+            totals_index,
             measured_from_ns: plan.load.warmup_ns,
-            totals: seen,
+            totals,
             reach_ns,
         }
     }

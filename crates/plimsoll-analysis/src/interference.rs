@@ -12,10 +12,10 @@
 //!
 //! Other processes disturb a load if two conditions hold. The first condition: other processes used
 //! more than [`OTHER_PROCESSES_CORES_MAX`] cores, and more than the share
-//! [`OTHER_PROCESSES_SHARE_MAX`] of the CPU time of the server and plimsoll. The second condition:
-//! [`BUSY_CORES_SHARE_MIN`] of all cores were in use, or threads of the server and plimsoll waited
-//! for a core. Waits for a core count if they exceed [`CORE_WAIT_SHARE_MIN`] of the time in which
-//! the threads of the server and plimsoll wanted a core.
+//! [`OTHER_PROCESSES_CPU_RATIO_MAX`] of the CPU time of the server and plimsoll. The second
+//! condition: [`BUSY_CORES_SHARE_MIN`] of all cores were in use, or threads of the server and
+//! plimsoll waited for a core. Waits for a core count if they exceed [`CORE_WAIT_SHARE_MIN`] of the
+//! time in which the threads of the server and plimsoll wanted a core.
 //!
 //! If cores are idle, other processes have no effect. A burst also disturbs a load: for half a
 //! second, other processes used more than [`BURST_CORES_MAX`] cores, and [`BUSY_CORES_SHARE_MIN`]
@@ -34,16 +34,16 @@ use plimsoll_model::{Ledger, Probes, Run, Series};
 /// machine, other processes use far fewer cores than this limit. The measurement error of one
 /// kernel tick at both ends of the shortest load is also far smaller than this limit.
 pub const OTHER_PROCESSES_CORES_MAX: f64 = 0.15;
-/// CPU time that other processes may use without disturbing a load, as a share of the CPU time of
+/// CPU time that other processes may use without disturbing a load, as a ratio to the CPU time of
 /// the server and plimsoll.
-pub const OTHER_PROCESSES_SHARE_MAX: f64 = 0.05;
+pub const OTHER_PROCESSES_CPU_RATIO_MAX: f64 = 0.05;
 /// Other processes affect a load if at least this share of all cores is in use.
 pub const BUSY_CORES_SHARE_MIN: f64 = 0.75;
 /// Other processes affect a load if threads of the server and plimsoll wait for cores during more
 /// than this share of their wanted CPU time.
 pub const CORE_WAIT_SHARE_MIN: f64 = 0.1;
 /// Number of cores that other processes may use for half a second without disturbing a load. A
-/// larger limit applies if twice the share [`OTHER_PROCESSES_SHARE_MAX`] of the cores that the
+/// larger limit applies if twice the share [`OTHER_PROCESSES_CPU_RATIO_MAX`] of the cores that the
 /// server and plimsoll use exceeds this number.
 pub const BURST_CORES_MAX: f64 = 0.4;
 /// Share of the wanted CPU time that the host of a virtual machine may take without disturbing a
@@ -231,12 +231,12 @@ impl Interference {
                 let waited_ns = server_waited_ns.unwrap_or(0.0) + we_waited_ns.unwrap_or(0.0);
                 let waited = waited_ns > CORE_WAIT_SHARE_MIN * (waited_ns + known_ns);
                 let felt = waited || whole.busy_ns >= BUSY_CORES_SHARE_MIN * cores * span_ns;
-                if felt && used > OTHER_PROCESSES_CORES_MAX.max(OTHER_PROCESSES_SHARE_MAX * known_ns / span_ns) {
+                if felt && used > OTHER_PROCESSES_CORES_MAX.max(OTHER_PROCESSES_CPU_RATIO_MAX * known_ns / span_ns) {
                     reasons.push(format!("other processes used {used:.1} of {cores:.0} cores"));
                 } else if let Some((burst, seconds)) = find_cpu_burst(
                     &accounts,
                     cores,
-                    BURST_CORES_MAX.max(2.0 * OTHER_PROCESSES_SHARE_MAX * known_ns / span_ns),
+                    BURST_CORES_MAX.max(2.0 * OTHER_PROCESSES_CPU_RATIO_MAX * known_ns / span_ns),
                 ) {
                     reasons.push(format!("other processes used {burst:.1} of {cores:.0} cores for {seconds:.1} s"));
                 }

@@ -272,7 +272,7 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
     let mut certain = None;
     let (mut ledger, mut response) = (Ledger::default(), Histogram::new());
     let mut succeeded_in_window = 0;
-    let mut rejected_before = false;
+    let mut failed_before_window = false;
     for (index, interval) in &run.intervals {
         let at_ns = u64::from(*index) * window.tick_ns;
         if let ControlFlow::Break(reason) = watch.push(at_ns, interval) {
@@ -280,7 +280,7 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
         }
         let whole = interval.all_routes();
         if at_ns + window.tick_ns <= from_ns {
-            rejected_before |= whole.ledger.failed_total() > 0;
+            failed_before_window |= whole.ledger.failed_total() > 0;
             continue;
         }
         ledger.merge(&whole.ledger);
@@ -322,7 +322,7 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
             ack_delayed: delayed_acks::ack_delay_ns(&summary)
                 .map(|_| window.quarter_means(run, delayed_acks::ack_wait_sum_ns))
                 .unwrap_or_default(),
-            failed_before_window: rejected_before,
+            failed_before_window,
             littles_law_gap: littles_law_gap(run),
             service_mean_ns: summary.routes_sum.service.mean_ns,
             generator_limited: summary.generator.is_limit,

@@ -170,10 +170,10 @@ impl OverloadResult {
     /// failed requests were retried; retries are recorded as a route of their own.
     pub fn from_run(run: &Run, line_rps: f64, bound_ns: Option<u64>, retried: bool) -> OverloadResult {
         let parts = RunTimeline { run, bound_ns, retried };
-        let requests_each = requests_per_session(parts);
+        let requests_per_session = requests_per_session(parts);
         // The throughput of responses counts requests, not sessions, so the load line is converted
         // to requests a second.
-        let requests_line_rps = line_rps * requests_each;
+        let requests_line_rps = line_rps * requests_per_session;
         let mut steps = Vec::new();
         let mut back = None;
         let mut from_ns = run.plan.load.warmup_ns;
@@ -207,7 +207,7 @@ impl OverloadResult {
         let turned_away = run.failed_answers.iter().filter(is_of_limit);
         OverloadResult {
             line_rps,
-            requests_per_session: requests_each,
+            requests_per_session,
             steps,
             seconds: parts.counts_by_second(run.plan.load.warmup_ns..run.window_ns.1),
             recovery_s,
@@ -271,7 +271,7 @@ impl<'a> RunTimeline<'a> {
 
     fn step_figures(self, factor: f64, line_rps: f64, stretch: Range<u64>) -> OverloadStep {
         let seconds = ((stretch.end - stretch.start) as f64 / 1e9).max(1e-9);
-        let (mut refused, mut failed, mut accepted) =
+        let (mut unsuccessful, mut failed, mut accepted) =
             (UnsuccessfulCounts::default(), Histogram::new(), Histogram::new());
         let (mut scheduled, mut came_again, mut in_time, mut succeeded) = (0, 0, 0, 0);
         for (_, interval, _) in self.ticks_in(stretch) {
@@ -291,19 +291,19 @@ impl<'a> RunTimeline<'a> {
             let of_calls = !whole.grpc_statuses.is_empty();
             let ends = ends.map(|(end, times)| (end.is_refusal(), times));
             for (is_too_much, times) in unwanted.filter(|_| !of_calls).chain(ends) {
-                *(if is_too_much { &mut refused.overload_status } else { &mut refused.other_status }) += times;
+                *(if is_too_much { &mut unsuccessful.overload_status } else { &mut unsuccessful.other_status }) += times;
             }
             let of = |kind: RequestFailure| whole.ledger.failed[kind as usize];
             let timeouts = of(RequestFailure::Timeout);
-            refused.timeout += timeouts;
+            unsuccessful.timeout += timeouts;
             let unexpected = of(RequestFailure::Expectation) + of(RequestFailure::Capture);
-            refused.other_status += unexpected;
+            unsuccessful.other_status += unexpected;
             let answered = of(RequestFailure::Status) + unexpected;
-            refused.connection += whole.ledger.failed_total().saturating_sub(timeouts + answered);
-            refused.unsent += whole.ledger.unsent;
+            unsuccessful.connection += whole.ledger.failed_total().saturating_sub(timeouts + answered);
+            unsuccessful.unsent += whole.ledger.unsent;
             failed.merge_sparse(&whole.failed);
         }
-        refused.failure_time_p50_ns = (failed.count() > 0).then(|| failed.quantile_ns(0.5));
+        unsuccessful.failure_time_p50_ns = (failed.count() > 0).then(|| failed.quantile_ns(0.5));
         let (goodput_rps, offered_rps) = (in_time as f64 / seconds, scheduled as f64 / seconds);
         // Above the load line, goodput is compared with the load line even if the generator offered
         // less. Otherwise a low offered rate would hide lost goodput.
@@ -318,7 +318,7 @@ impl<'a> RunTimeline<'a> {
             succeeded_rps: succeeded as f64 / seconds,
             goodput_share: if possible_rps > 0.0 { goodput_rps / possible_rps } else { 0.0 },
             accepted_p99_ns: (succeeded > 0).then(|| accepted.quantile_ns(0.99 * share_accepted)),
-            unsuccessful: refused,
+            unsuccessful,
         }
     }
 

@@ -54,15 +54,16 @@ pub struct ProfileTotals {
     /// The sums at the low load and at the load under investigation (such as the load line); `None`
     /// for a missing profile.
     pub sums: [Option<ProfileTotal>; 2],
-    /// Whether the sum is a stock (an amount at one moment), such as memory in use or goroutines. A
-    /// stock is not divided by the number of requests.
+    /// Whether the column is a stock (an amount at one moment), such as memory in use or
+    /// goroutines. A stock is not divided by the number of requests.
     pub is_stock: bool,
 }
 
 /// The sum of one profile, and the number of requests completed while the profile was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ProfileTotal {
-    /// The sum of the values that were added while the profile was taken.
+    /// The total of the profile's column over all samples. The profile covers only its own
+    /// duration, so the total of a stock is its change, which may be negative.
     pub sum: f64,
     /// The number of requests completed while the profile was taken.
     pub requests: f64,

@@ -175,25 +175,25 @@ pub fn goodput_variation(run: &Run) -> Option<GoodputVariation> {
     let inside = |length_ns: u64| (from.div_ceil(length_ns), to / length_ns);
     let second = 1_000_000_000u64.next_multiple_of(interval_ns);
     let (first, end) = inside(second);
-    let stretch_ns = if end.saturating_sub(first) >= 5 { second } else { interval_ns };
-    let (first, end) = inside(stretch_ns);
+    let period_ns = if end.saturating_sub(first) >= 5 { second } else { interval_ns };
+    let (first, end) = inside(period_ns);
     let mut counts = vec![0u64; end.saturating_sub(first) as usize];
     for (index, interval) in &run.intervals {
-        let stretch = u64::from(*index) * interval_ns / stretch_ns;
+        let stretch = u64::from(*index) * interval_ns / period_ns;
         if let Some(count) = stretch.checked_sub(first).and_then(|at| counts.get_mut(at as usize)) {
             *count += interval.all_routes().succeeded_in_window;
         }
     }
-    let stretches = counts.len();
-    let mean = counts.iter().sum::<u64>() as f64 / stretches.max(1) as f64;
-    if stretches < 3 || mean == 0.0 {
+    let periods = counts.len();
+    let mean = counts.iter().sum::<u64>() as f64 / periods.max(1) as f64;
+    if periods < 3 || mean == 0.0 {
         return None;
     }
     let squares: f64 = counts.iter().map(|c| (*c as f64 - mean).powi(2)).sum();
     Some(GoodputVariation {
-        variation: (squares / (stretches - 1) as f64).sqrt() / mean,
-        period_ns: stretch_ns,
-        periods: stretches,
+        variation: (squares / (periods - 1) as f64).sqrt() / mean,
+        period_ns,
+        periods,
     })
 }
 

@@ -195,11 +195,11 @@ impl Summary {
     /// Computes the figures like [`Summary::with_bound`], with the given interference `others`. Use
     /// this function for a `run` that was merged from several loads, because the interference
     /// cannot be computed from a merged run.
-    pub fn with_interference(run: &Run, bound_ns: Option<u64>, others: Interference) -> Summary {
+    pub fn with_interference(run: &Run, bound_ns: Option<u64>, interference: Interference) -> Summary {
         let mut totals = run.totals();
         let load = totals.load.take(|times| Latency::from_histogram(times));
-        let whole = summarize_latencies(&mut totals.routes_sum);
-        let ledger = whole.ledger;
+        let routes_sum = summarize_latencies(&mut totals.routes_sum);
+        let ledger = routes_sum.ledger;
         let seconds = run.duration_ns() as f64 / 1e9;
         let sent = ledger.scheduled.saturating_sub(ledger.unsent);
         let sessions = load.sessions_started;
@@ -214,35 +214,35 @@ impl Summary {
             wait_sentence: None,
         };
         if !run.plan.load.shape.is_open() {
-            generator.wait_sentence = generator_wait_sentence(&generator, &whole.response);
+            generator.wait_sentence = generator_wait_sentence(&generator, &routes_sum.response);
         }
-        let lag_max_ns = lag_allowed_ns(bound_ns.unwrap_or(whole.response.p99_ns));
+        let lag_max_ns = lag_allowed_ns(bound_ns.unwrap_or(routes_sum.response.p99_ns));
         (generator.is_limit, generator.reason) = match exhausted_resource_sentence(&load.connect_errors)
             .map(|reason| (true, reason))
             .or_else(|| fleet::limiting_agent_text(run, WORK_SHARE_MAX, lag_max_ns).map(|reason| (true, reason.into())))
             .or_else(|| generator_limit(run, &generator, lag_max_ns, load.connections_open))
-            .or_else(|| read_wait_limit(run, &generator, &whole.response))
+            .or_else(|| read_wait_limit(run, &generator, &routes_sum.response))
         {
             Some((limited, reason)) => (limited, Some(reason)),
             None => (false, None),
         };
-        let doubts = collect_doubts(&others, &generator, &load, run.ending.as_ref());
+        let doubts = collect_doubts(&interference, &generator, &load, run.ending.as_ref());
         Summary {
             duration_ns: run.duration_ns(),
             requests: ledger.finished_requests(),
             success_rate: ledger.success_rate(),
-            throughput_rps: if seconds > 0.0 { whole.succeeded_in_window as f64 / seconds } else { 0.0 },
+            throughput_rps: if seconds > 0.0 { routes_sum.succeeded_in_window as f64 / seconds } else { 0.0 },
             in_flight_mean: run.in_flight_mean(),
             bytes_per_s: [run.rate_in_window(|load| load.bytes_in), run.rate_in_window(|load| load.bytes_out)],
             requests_per_session: if sessions > 0 { (ledger.scheduled as f64 / sessions as f64).max(1.0) } else { 1.0 },
             load,
-            routes_sum: whole,
+            routes_sum,
             addresses: match &run.plan.carriage.unix {
                 Some(path) => vec![path.clone()],
                 None => run.plan.carriage.addresses.iter().map(ToString::to_string).collect(),
             },
             generator,
-            interference: others,
+            interference,
             ending: run.ending.clone(),
             failed_answers: FailedResponseGroup::failures_of_run(run),
             stages: stage_figures(run),

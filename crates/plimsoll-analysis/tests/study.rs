@@ -168,7 +168,7 @@ fn experiment_from_recording(asked: &ExperimentSpec, recorded: &StudyRecord) -> 
         spec: asked.clone(),
         started_unix_ms: 0,
         command: Vec::new(),
-        terms: None,
+        settings: None,
         environment: Environment::default(),
         start_notes: StartNotes::default(),
         trials: recorded.trials.clone(),

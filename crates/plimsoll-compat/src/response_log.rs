@@ -238,15 +238,15 @@ impl ResponseLog {
     /// Creates an empty response log for a new load.
     pub fn new(spec: ResponseLogSpec) -> ResponseLog {
         let now_us = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64;
-        let wall_us = now_us.saturating_sub(monotonic_ns() / 1000);
-        let (first, agreed, tallies, failed) = Default::default();
+        let clock_start_unix_us = now_us.saturating_sub(monotonic_ns() / 1000);
+        let (first_response, tls_parameters, tallies, fatal_failure) = Default::default();
         ResponseLog(Arc::new(SharedResponseLog {
             spec,
-            first_response: first,
-            tls_parameters: agreed,
+            first_response,
+            tls_parameters,
             tallies,
-            fatal_failure: failed,
-            clock_start_unix_us: wall_us,
+            fatal_failure,
+            clock_start_unix_us,
         }))
     }
 

@@ -3,7 +3,7 @@
 //! Not here: implementations of the traits.
 
 use plimsoll_logs::vegeta::VegetaTimeSeries;
-use plimsoll_model::{Failure, Plan, Run, RunSpec, Terms};
+use plimsoll_model::{ExperimentSettings, Failure, Plan, Run, RunSpec};
 use plimsoll_script::ScriptError;
 use plimsoll_script::run_figures::RunFigures;
 use plimsoll_wire::AuthorFactory;
@@ -12,18 +12,23 @@ use std::sync::Arc;
 /// The command `plimsoll run`, which executes the loads for the commands of other tools.
 pub trait RunCommand {
     /// Parses the arguments of `run`, which are given without `plimsoll run` before them.
-    fn parse(&self, words: &[String]) -> Result<(RunSpec<Plan>, Terms<String>), Failure>;
+    fn parse(&self, words: &[String]) -> Result<(RunSpec<Plan>, ExperimentSettings<String>), Failure>;
 
     /// Returns the script that the arguments of `run` name; `None` if the arguments name no script.
     /// `url` is the URL as the user typed it.
-    fn script(&self, url: &str, plan: &Plan, terms: &Terms<String>) -> Result<Option<Arc<dyn WrkScript>>, Failure>;
+    fn script(
+        &self,
+        url: &str,
+        plan: &Plan,
+        settings: &ExperimentSettings<String>,
+    ) -> Result<Option<Arc<dyn WrkScript>>, Failure>;
 
     /// Executes the load. If an author (code that writes requests, such as a script) is given, the
     /// author writes the requests. Without an author, the plan defines the requests.
     fn execute_load(
         &self,
         asked: RunSpec<Plan>,
-        terms: &Terms<String>,
+        settings: &ExperimentSettings<String>,
         authoring: Option<Arc<dyn AuthorFactory>>,
     ) -> Result<Box<dyn FinishedLoad>, Failure>;
 

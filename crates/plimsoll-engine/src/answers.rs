@@ -330,7 +330,7 @@ impl ResponseChecks {
         let looks_into = expect.body.is_some()
             || !expect.json.is_empty()
             || captures.iter().any(|capture| capture.from.reads_content());
-        let undecoded = looks_into.then_some(reasons.len());
+        let first_decode_reason = looks_into.then_some(reasons.len());
         if looks_into {
             reasons.extend(DecodeError::ALL.map(|why| why.reason(CONTENT_BYTES_MAX)));
         }
@@ -368,7 +368,7 @@ impl ResponseChecks {
             reasons,
             scratch: Vec::new(),
             messages: None,
-            first_decode_reason: undecoded,
+            first_decode_reason,
             text: Vec::new(),
             is_content_converted: false,
         }))
@@ -501,11 +501,11 @@ mod tests {
     use plimsoll_model::expect::{Expectations, ResponseCapture};
 
     fn stored_response(head: &str, content: &str) -> StoredResponse {
-        let bare = !head.starts_with("HTTP/");
+        let has_separate_head = !head.starts_with("HTTP/");
         StoredResponse {
             head: head.into(),
             content: content.into(),
-            has_separate_head: bare,
+            has_separate_head,
             ..StoredResponse::default()
         }
     }

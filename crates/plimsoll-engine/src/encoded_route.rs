@@ -181,12 +181,12 @@ impl EncodedRoute {
 impl RouteCompiler<'_, '_> {
     pub fn compile(&mut self, route: &Route) -> Result<EncodedRoute, RequestEncodeError> {
         let mut request = route.as_sent().into_owned();
-        let form = RequestTemplate::compile(self.names, route)?;
-        if let Some(form) = &form {
+        let template = RequestTemplate::compile(self.names, route)?;
+        if let Some(form) = &template {
             self.values.fill(form, &mut request, &FillContext::for_first_request(self.unix_offset_ns / 1_000_000));
         }
         let checks = ResponseChecks::compile(route, self.patterns)?;
-        let kept = match (&checks, self.cookies || route.redirects_max > 0) {
+        let retention = match (&checks, self.cookies || route.redirects_max > 0) {
             (Some(_), _) => ResponseRetention::All,
             (None, true) => ResponseRetention::Head,
             (None, false) => ResponseRetention::Nothing,
@@ -198,7 +198,7 @@ impl RouteCompiler<'_, '_> {
             Some(_) if !returns_stream => encoded.requiring_one_response_message(),
             _ => encoded,
         };
-        let is_written = form.is_some() || self.cookies || route.redirects_max > 0;
+        let is_written = template.is_some() || self.cookies || route.redirects_max > 0;
         Ok(EncodedRoute {
             ok_status: route.ok_status.clone(),
             ok_grpc: route.grpc.as_ref().map(|call| call.ok),
@@ -209,7 +209,7 @@ impl RouteCompiler<'_, '_> {
                 let (host, keep_alive) = (host_field(self.plan), self.plan.connection_plan.keep_alive);
                 let headers = request.headers.len();
                 Box::new(RouteTemplate {
-                    template: form,
+                    template,
                     request,
                     headers,
                     cookie: None,
@@ -218,8 +218,8 @@ impl RouteCompiler<'_, '_> {
                     messages: None,
                 })
             }),
-            request: if kept == ResponseRetention::Nothing { encoded } else { encoded.with_content() },
-            retention: kept,
+            request: if retention == ResponseRetention::Nothing { encoded } else { encoded.with_content() },
+            retention,
             checks: checks.map(Box::new),
         })
     }

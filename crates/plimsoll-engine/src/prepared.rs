@@ -155,8 +155,8 @@ pub fn prepare_with_helpers(
     };
     for index in 0..workers {
         let mut job = WorkerJob::new(plan, injector, &schedule, &resources, stripe, index, spare_core);
-        if let Some(WorkerAuthor { author, address, abandon_reason: given_up }) = authors.next() {
-            prepared.workers.abandon_reasons.push(given_up);
+        if let Some(WorkerAuthor { author, address, abandon_reason }) = authors.next() {
+            prepared.workers.abandon_reasons.push(abandon_reason);
             job.source = job.source.with_author(author, schedule.is_open());
             if let Some(address) = address {
                 let carriage = ConnectionPlan { addresses: vec![address], ..plan.connection_plan.clone() };
@@ -476,10 +476,10 @@ mod tests {
         let (free, freed) = mpsc::channel();
         let (gone, stuck) = mpsc::channel();
         drop(gone);
-        let authors = [(freed, Arc::clone(&given_up)), (stuck, Arc::default())].map(|(stuck, given_up)| WorkerAuthor {
+        let authors = [(freed, Arc::clone(&given_up)), (stuck, Arc::default())].map(|(stuck, abandon_reason)| WorkerAuthor {
             author: Box::new(BlockedRequestScript(stuck)),
             address: None,
-            abandon_reason: given_up,
+            abandon_reason,
         });
         let mut on_tick = |_: &crate::Tick| ControlFlow::Continue(());
         let load_helpers = LoadHelpers { authors: authors.into(), ..LoadHelpers::default() };

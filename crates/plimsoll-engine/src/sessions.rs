@@ -95,20 +95,20 @@ pub struct UserSessions {
 
 impl UserSessions {
     /// Creates an empty set of sessions. `captured` is the number of capture names.
-    pub fn new(scenarios: Vec<Scenario>, seed: u64, captured: usize, stays: bool) -> UserSessions {
+    pub fn new(scenarios: Vec<Scenario>, seed: u64, capture_count: usize, keeps_user_state: bool) -> UserSessions {
         let sum = |sum: &mut u64, scenario: &Scenario| {
             *sum += u64::from(scenario.weight);
             Some(*sum)
         };
-        let up_to = scenarios.iter().scan(0, sum).collect();
+        let cumulative_weights = scenarios.iter().scan(0, sum).collect();
         UserSessions {
             scenarios,
-            cumulative_weights: up_to,
+            cumulative_weights,
             seed,
-            capture_count: captured,
+            capture_count,
             places: HashMap::new(),
             free: Vec::new(),
-            keeps_user_state: stays,
+            keeps_user_state,
             active_sessions: 0,
         }
     }

@@ -52,14 +52,14 @@ impl WorkerUsers {
     /// Creates the users of one worker. `stripe` is the worker's share of the load, `users` the
     /// number of users of a closed loop, and `rows` the number of unique rows.
     pub fn new(stripe: Stripe, users: Option<u64>, rows: Option<u64>) -> WorkerUsers {
-        let begun = vec![0; users.map_or(0, |users| stripe.count_items_below(users)) as usize];
-        let unique = vec![0; begun.len() * usize::from(rows.is_some())];
+        let start_counts = vec![0; users.map_or(0, |users| stripe.count_items_below(users)) as usize];
+        let unique_rows = vec![0; start_counts.len() * usize::from(rows.is_some())];
         WorkerUsers {
             stripe,
             users: users.unwrap_or(0),
-            start_counts: begun,
+            start_counts,
             rows,
-            unique_rows: unique,
+            unique_rows,
             unique_taken: 0,
             is_used_up: false,
         }

@@ -41,7 +41,8 @@ pub fn read(path: &Path) -> Result<Vec<AgentCalibration>, String> {
         Err(error) => return Err(cannot(system_text(&error))),
     };
     let stored: Option<StoredCalibrations> = serde_json::from_slice(&text).ok();
-    let is_sound = |it: &StoredCalibrations| it.schema == SCHEMA && it.agents.iter().all(AgentCalibration::is_bounded);
+    let is_sound =
+        |it: &StoredCalibrations| it.schema == SCHEMA && it.agents.iter().all(AgentCalibration::is_within_limits);
     match stored.filter(is_sound) {
         Some(stored) => Ok(stored.agents),
         None => Err(cannot("the file contains no calibrations in the format of this plimsoll version".to_owned())),

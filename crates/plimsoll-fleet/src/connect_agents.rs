@@ -17,7 +17,7 @@ use crate::ssh;
 use crate::task_key::TaskKey;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::machine_facts::SelfMeasurement;
-use plimsoll_model::{AgentCalibration, AgentLossPolicy, FleetTerms, Plan, Spin, Terms};
+use plimsoll_model::{AgentCalibration, AgentLossPolicy, ExperimentSettings, FleetSettings, Plan, Spin};
 use plimsoll_study::runner::RemoteLoad;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,9 +25,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Returns an error for options that work only on this machine and therefore cannot be used with a
 /// fleet.
-pub fn refuse_local_only_options(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
+pub fn refuse_local_only_options(plan: &Plan, settings: &ExperimentSettings<String>) -> Result<(), Failure> {
     let refused = [
-        (terms.script.is_some(), "--lua", "a Lua script runs only on this machine, not on agents"),
+        (settings.script.is_some(), "--lua", "a Lua script runs only on this machine, not on agents"),
         (
             plan.connection_plan.unix.is_some(),
             "--unix",
@@ -38,7 +38,11 @@ pub fn refuse_local_only_options(plan: &Plan, terms: &Terms<String>) -> Result<(
             "--resolve-every",
             "an agent uses only the target addresses that this plimsoll resolved before the load",
         ),
-        (!terms.injector.sources.is_empty(), "--source-ip", "other machines cannot send from this machine's addresses"),
+        (
+            !settings.injector.sources.is_empty(),
+            "--source-ip",
+            "other machines cannot send from this machine's addresses",
+        ),
     ];
     match refused.iter().find(|(is_present, ..)| *is_present) {
         Some((_, flag, reason)) => {
@@ -49,7 +53,7 @@ pub fn refuse_local_only_options(plan: &Plan, terms: &Terms<String>) -> Result<(
 }
 
 /// Checks that the user's options for a fleet are valid, without connecting to the fleet.
-pub fn check_fleet_options(fleet: &FleetTerms) -> Result<(), String> {
+pub fn check_fleet_options(fleet: &FleetSettings) -> Result<(), String> {
     let place = FleetLocation::parse(&fleet.place).map_err(|why| format!("--fleet: {why}"))?;
     let is_bus = matches!(place, FleetLocation::Bus(_));
     let choice =
@@ -80,7 +84,7 @@ pub fn check_fleet_options(fleet: &FleetTerms) -> Result<(), String> {
 
 /// Parses the weights that the user sets for the agents' shares of the load. Weights without names
 /// belong to the agents in the order in which the user names the agents.
-fn parse_weights(fleet: &FleetTerms) -> Result<Option<AgentWeights>, String> {
+fn parse_weights(fleet: &FleetSettings) -> Result<Option<AgentWeights>, String> {
     let weights = fleet.weights.as_deref().map(AgentWeights::parse).transpose()?;
     let named = match fleet.agents.as_deref().map(AgentChoice::parse) {
         Some(Ok(AgentChoice::Named(names))) => names,
@@ -95,7 +99,7 @@ fn parse_weights(fleet: &FleetTerms) -> Result<Option<AgentWeights>, String> {
 }
 
 /// Sets the agents' shares of the load from the user's weights, or from stored calibrations.
-fn choose_agent_shares<B: Bus>(load: &mut FleetLoad<B>, fleet: &FleetTerms) -> Result<(), Failure> {
+fn choose_agent_shares<B: Bus>(load: &mut FleetLoad<B>, fleet: &FleetSettings) -> Result<(), Failure> {
     let agents = load.status();
     let refused = |why: String| Failure::usage(format!("--weights: {why}"));
     let (shares, note) = match parse_weights(fleet).map_err(refused)? {
@@ -112,18 +116,21 @@ fn choose_agent_shares<B: Bus>(load: &mut FleetLoad<B>, fleet: &FleetTerms) -> R
     Ok(())
 }
 
-/// Connects to the fleet of a study and waits for its agents. `plans` are the plans of all targets.
-/// Returns `None` if the study has no fleet.
-pub fn connect_fleet(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn RemoteLoad>>, Failure> {
-    let Some(fleet) = &terms.fleet else { return Ok(None) };
+/// Connects to the fleet that the settings name, and waits for its agents. The agents may send load
+/// only to the targets of `plans`. Returns `None` if the settings name no fleet.
+pub fn connect_fleet(
+    plans: &[&Plan],
+    settings: &ExperimentSettings<String>,
+) -> Result<Option<Box<dyn RemoteLoad>>, Failure> {
+    let Some(fleet) = &settings.fleet else { return Ok(None) };
     let mut targets: Vec<SocketAddr> = plans.iter().flat_map(|plan| &plan.connection_plan.addresses).copied().collect();
     targets.sort_unstable();
     targets.dedup();
     let key = TaskKey::key_from_environment()?.map(Arc::new);
     let wishes = FleetOptions {
-        workers: terms.injector.workers,
-        spin: terms.injector.spin,
-        preflight: terms.preflight,
+        workers: settings.injector.workers,
+        spin: settings.injector.spin,
+        preflight: settings.preflight,
         on_loss: fleet.on_loss,
         skew_ns_max: fleet.skew_ns_max,
         system: system_identifier(),
@@ -147,7 +154,7 @@ pub fn connect_fleet(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Bo
 /// load.
 fn check_and_share_load<B: Bus + 'static>(
     mut load: FleetLoad<B>,
-    fleet: &FleetTerms,
+    fleet: &FleetSettings,
     targets: &[SocketAddr],
 ) -> Result<Box<dyn RemoteLoad>, Failure> {
     load.refuse_mismatched_agents()?;
@@ -158,7 +165,7 @@ fn check_and_share_load<B: Bus + 'static>(
 
 fn connect_on_bus(
     access: &BusAccess,
-    fleet: &FleetTerms,
+    fleet: &FleetSettings,
     options: FleetOptions,
 ) -> Result<FleetLoad<NatsBus>, Failure> {
     let choice = fleet.agents.as_deref().map_or(Ok(AgentChoice::All), AgentChoice::parse);
@@ -168,7 +175,7 @@ fn connect_on_bus(
 }
 
 /// Returns the status of the agents of a fleet, without running a load.
-pub fn query_agent_status(fleet: &FleetTerms) -> Result<Vec<AgentStatus>, Failure> {
+pub fn query_agent_status(fleet: &FleetSettings) -> Result<Vec<AgentStatus>, Failure> {
     let wishes = options_without_load(None);
     match FleetLocation::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
         FleetLocation::Ssh(hosts) => Ok(ssh::start_agents(&hosts, fleet.copied, "", wishes)?.status()),
@@ -190,7 +197,7 @@ fn options_without_load(key: Option<Arc<TaskKey>>) -> FleetOptions {
 pub type AgentCalibrations = Vec<Result<AgentCalibration, (String, String)>>;
 
 /// Calibrates the agents of a fleet and stores the results.
-pub fn calibrate_fleet(fleet: &FleetTerms) -> Result<AgentCalibrations, Failure> {
+pub fn calibrate_fleet(fleet: &FleetSettings) -> Result<AgentCalibrations, Failure> {
     let wishes = options_without_load(TaskKey::key_from_environment()?.map(Arc::new));
     let found = match FleetLocation::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
         FleetLocation::Ssh(hosts) => calibrate_agents(ssh::start_agents(&hosts, fleet.copied, "", wishes)?),
@@ -216,14 +223,14 @@ fn calibrate_agents<B: Bus>(mut load: FleetLoad<B>) -> Result<AgentCalibrations,
         let AgentStatus { name, version: plimsoll, cores, machine_fingerprint: machine, clock_error_ns_max, .. } =
             agent;
         match measured {
-            Ok(measured) => Ok(AgentCalibration {
+            Ok(measurement) => Ok(AgentCalibration {
                 name,
                 machine,
                 plimsoll,
                 cores,
                 clock_error_ns_max,
                 unix_s,
-                measurement: measured,
+                measurement,
             }),
             Err(why) => Err((name, why)),
         }

@@ -192,7 +192,7 @@ impl StoredLoad {
         let injectors = record.agents.iter().map(|(_, injector)| injector.clone()).collect();
         let experiment = Experiment {
             command: Vec::new(),
-            terms: None,
+            settings: None,
             spec: ExperimentSpec::Run(RunSpec { plan: record.plan.clone(), stop_if: None, profiles: None }),
             started_unix_ms: record.started_unix_ms,
             environment: plimsoll_model::Environment { injectors, ..describe_environment(false) },

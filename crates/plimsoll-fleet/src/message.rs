@@ -326,7 +326,7 @@ impl ToCoordinator {
             }
             ToCoordinator::Calibrated { result: Ok(measured), .. } => {
                 measured.disturbance.iter_mut().for_each(sanitize_sentence);
-                measured.is_bounded()
+                measured.is_within_limits()
             }
             ToCoordinator::Calibrated { result: Err(reason), .. } => {
                 sanitize_sentence(reason);

@@ -100,23 +100,23 @@ impl AgentTransport for BusTransport {
 
 /// Joins a bus and serves coordinators, one after another, until the connection to the bus ends for
 /// good. `on_joined` is called when the agent has joined the bus.
-pub fn join_bus(terms: BusJoinOptions, on_joined: &mut dyn FnMut()) -> Result<(), Failure> {
+pub fn join_bus(options: BusJoinOptions, on_joined: &mut dyn FnMut()) -> Result<(), Failure> {
     let (sender, events) = channel();
     let (stored_sender, stored) = unbounded_channel();
     let failed = sender.clone();
     let spool = Spool::open(
-        &terms.spool,
+        &options.spool,
         SpoolCallbacks {
             on_stored: Box::new(move |entry| _ = stored_sender.send(entry)),
             on_failed: Box::new(move |why| _ = failed.send(AgentSessionEvent::SpoolFailed(why))),
         },
     )?;
-    let allow = terms.allow.clone().without_addresses(terms.access.resolve_addresses());
-    let permissions = Arc::new(Permissions { allow, verifier: terms.verifier.clone() });
+    let allow = options.allow.clone().without_addresses(options.access.resolve_addresses());
+    let permissions = Arc::new(Permissions { allow, verifier: options.verifier.clone() });
     let (orders, queue) = unbounded_channel();
     let (ready, is_ready) = channel();
     let boot = to_hex(&random_bytes::<16>()?);
-    let worker = AgentBusWorker { terms, start_id: boot, sender: sender.clone(), spool: spool.clone() };
+    let worker = AgentBusWorker { options, start_id: boot, sender: sender.clone(), spool: spool.clone() };
     start_async_thread(move || worker.connect_and_relay(queue, stored, ready))?;
     is_ready.recv().map_err(|_| connection_ended_failure())??;
     on_joined();
@@ -147,7 +147,7 @@ pub fn join_bus(terms: BusJoinOptions, on_joined: &mut dyn FnMut()) -> Result<()
 
 /// The state of the thread that has the bus connection.
 struct AgentBusWorker {
-    terms: BusJoinOptions,
+    options: BusJoinOptions,
     start_id: String,
     sender: Sender<AgentSessionEvent>,
     spool: Spool,
@@ -174,7 +174,7 @@ impl AgentBusWorker {
     ) {
         let (event_sender, mut events) = unbounded_channel();
         let on_event = move |event| _ = event_sender.send(event);
-        let BusJoinOptions { access, name, connect_timeout: wait, .. } = &self.terms;
+        let BusJoinOptions { access, name, connect_timeout: wait, .. } = &self.options;
         let opened = match connect(access, name, *wait, on_event).await {
             Err(failure) => Err(failure),
             Ok(client) => match self.subscribe(&client).await {
@@ -194,7 +194,7 @@ impl AgentBusWorker {
     }
 
     async fn subscribe(&self, client: &Client) -> Result<Subscriptions, Failure> {
-        let BusJoinOptions { access, name, .. } = &self.terms;
+        let BusJoinOptions { access, name, .. } = &self.options;
         Ok(Subscriptions {
             presence_requests: subscribe(client, access, PRESENCE_REQUEST_SUBJECT.to_owned()).await?,
             claims: subscribe(client, access, presence::claim_subject(name)).await?,
@@ -210,7 +210,7 @@ impl AgentBusWorker {
 
     async fn announce_presence(&self, client: &Client, run: Option<&str>, is_new: bool) {
         let _ = client
-            .publish(presence::presence_subject(&self.terms.name), self.presence_message(run, is_new).into())
+            .publish(presence::presence_subject(&self.options.name), self.presence_message(run, is_new).into())
             .await;
     }
 
@@ -234,7 +234,7 @@ impl AgentBusWorker {
                 Some(message) = heard.same_name_presences.next() => {
                     let Some(other) = Presence::read(&message.payload).filter(|other| other.boot != self.start_id) else { continue };
                     if !other.is_new || other.boot < self.start_id {
-                        let BusJoinOptions { name, access, .. } = &self.terms;
+                        let BusJoinOptions { name, access, .. } = &self.options;
                         return Err(Failure::usage(format!(
                             "another agent with the name {name} is already on the bus at {bus_url}: give this agent \
                              another name with --name",
@@ -244,7 +244,7 @@ impl AgentBusWorker {
                 }
                 Some(_) = heard.presence_requests.next() => self.announce_presence(client, None, true).await,
                 Some(event) = events.recv() => {
-                    if let Some(why) = fatal_event_reason(&event, &self.terms.access) {
+                    if let Some(why) = fatal_event_reason(&event, &self.options.access) {
                         return Err(Failure::cannot_start(why));
                     }
                 }
@@ -265,7 +265,7 @@ impl AgentBusWorker {
             heard;
         drop(namesakes);
         let (recorded, commits) = unbounded_channel();
-        tokio::spawn(publish_stored_intervals(client.clone(), self.terms.name.clone(), stored, commits));
+        tokio::spawn(publish_stored_intervals(client.clone(), self.options.name.clone(), stored, commits));
         let (mut run, mut assembly) = (None::<String>, PieceAssembler::new(TO_AGENT_BYTES_MAX));
         let (mut number, mut timer) = (monotonic_ns(), tokio::time::interval(PRESENCE_INTERVAL));
         loop {
@@ -316,7 +316,7 @@ impl AgentBusWorker {
                 Some(order) = queue.recv() => match (order, &run) {
                     (AgentBusCommand::Send(message), Some(of)) => {
                         number += 1;
-                        let subject = presence::from_agent_subject(of, &self.terms.name);
+                        let subject = presence::from_agent_subject(of, &self.options.name);
                         for piece in split_message(number, &message, largest_piece_bytes(&client)) {
                             let _ = client.publish(subject.clone(), piece.into()).await;
                         }
@@ -328,7 +328,7 @@ impl AgentBusWorker {
                     }
                 },
                 Some(event) = events.recv() => {
-                    if let Some(why) = fatal_event_reason(&event, &self.terms.access) {
+                    if let Some(why) = fatal_event_reason(&event, &self.options.access) {
                         let _ = self.sender.send(AgentSessionEvent::Closed(Some(why)));
                         return;
                     }

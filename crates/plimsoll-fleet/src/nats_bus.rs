@@ -101,8 +101,8 @@ impl NatsBus {
         wait: Option<Duration>,
     ) -> Result<(NatsBus, Vec<String>), Failure> {
         let run = to_hex(&random_bytes::<16>()?);
-        let (orders, queue) = unbounded_channel();
-        let (sender, arrived) = channel();
+        let (commands, queue) = unbounded_channel();
+        let (sender, events) = channel();
         let (ready, is_ready) = channel();
         let echo_ns = Arc::new(AtomicU64::new(0));
         let worker = CoordinatorBusWorker {
@@ -120,8 +120,8 @@ impl NatsBus {
             NatsBus {
                 access: access.clone(),
                 run,
-                commands: orders,
-                events: arrived,
+                commands,
+                events,
                 last_echo_ns: echo_ns,
                 thread: Some(thread),
             },

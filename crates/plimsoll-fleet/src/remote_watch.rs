@@ -11,9 +11,9 @@ use crate::remote_readings::RemoteReadings;
 use crate::service::system_identifier;
 use crate::ssh_login::{read_own_executable, remote_agent_command};
 use crate::watch_link::WatchLink;
+use plimsoll_model::experiment_settings::ProbesSettings;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::terms::ProbesTerms;
-use plimsoll_model::{RemoteWatchTerms, Terms};
+use plimsoll_model::{ExperimentSettings, RemoteWatchSettings};
 use plimsoll_probe::{ProbeEffort, ReadingSource, WatchTarget, Watcher};
 use plimsoll_study::base::ResolvedTarget;
 
@@ -40,15 +40,15 @@ pub fn parse_watch_host(text: &str) -> Result<SshHost, String> {
 /// Returns the source of a target's readings; `None` if the target is not measured.
 pub fn reading_source(
     base: &ResolvedTarget,
-    terms: &Terms<String>,
+    settings: &ExperimentSettings<String>,
     effort: ProbeEffort,
 ) -> Result<Option<Box<dyn ReadingSource>>, Failure> {
     let resolve = base.url_resolver();
     let watched = base.watch_target(&resolve);
-    match &terms.probes.watch {
-        Some(watch) => Ok(Some(Box::new(start_remote_measurement(watch, &terms.probes, &watched, effort)?))),
+    match &settings.probes.watch {
+        Some(watch) => Ok(Some(Box::new(start_remote_measurement(watch, &settings.probes, &watched, effort)?))),
         None => {
-            let watcher = Watcher::begin(&terms.probes, &watched, effort)?;
+            let watcher = Watcher::begin(&settings.probes, &watched, effort)?;
             Ok(watcher.map(|watcher| Box::new(watcher) as Box<dyn ReadingSource>))
         }
     }
@@ -58,20 +58,20 @@ pub fn reading_source(
 /// otherwise an empty list.
 pub fn remote_reading_sources<'a>(
     bases: impl Iterator<Item = &'a ResolvedTarget>,
-    terms: &Terms<String>,
+    settings: &ExperimentSettings<String>,
 ) -> Result<Vec<Box<dyn ReadingSource>>, Failure> {
-    if terms.probes.watch.is_none() {
+    if settings.probes.watch.is_none() {
         return Ok(Vec::new());
     }
     let sources: Vec<_> =
-        bases.map(|base| reading_source(base, terms, ProbeEffort::Little)).collect::<Result<_, Failure>>()?;
+        bases.map(|base| reading_source(base, settings, ProbeEffort::Little)).collect::<Result<_, Failure>>()?;
     Ok(sources.into_iter().flatten().collect())
 }
 
 /// Logs in to the server's machine and starts the measurement there.
 fn start_remote_measurement(
-    watch: &RemoteWatchTerms,
-    terms: &ProbesTerms<String>,
+    watch: &RemoteWatchSettings,
+    settings: &ProbesSettings<String>,
     watched: &WatchTarget,
     effort: ProbeEffort,
 ) -> Result<RemoteReadings, Failure> {
@@ -87,14 +87,14 @@ fn start_remote_measurement(
     let mut link = WatchLink::wait_for_agent(bus, &host.name).map_err(failed)?;
     let task = WatchTask {
         addresses: watched.plan.connection_plan.addresses.clone(),
-        pid: terms.pid,
-        process: terms.process.clone(),
-        cgroup: terms.cgroup.clone(),
+        pid: settings.pid,
+        process: settings.process.clone(),
+        cgroup: settings.cgroup.clone(),
         thorough: effort == ProbeEffort::Thorough,
     };
     link.start_watching(&task).map_err(failed)?;
     let is_here = link.hello_message().is_some_and(|hello| is_this_machine(&hello.system));
-    let generator = Watcher::begin_generator_probes(terms, watched, is_here)?;
+    let generator = Watcher::begin_generator_probes(settings, watched, is_here)?;
     Ok(RemoteReadings::start_receiving(link, &host.name, generator))
 }
 

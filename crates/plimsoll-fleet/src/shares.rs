@@ -196,12 +196,12 @@ mod tests {
     }
 
     fn example_agent(name: &str, machine: &str) -> AgentStatus {
-        let (name, machine, plimsoll) = (name.to_owned(), machine.to_owned(), "1".to_owned());
+        let (name, machine_fingerprint, version) = (name.to_owned(), machine.to_owned(), "1".to_owned());
         AgentStatus {
             name,
-            version: plimsoll,
+            version,
             cores: 1,
-            machine_fingerprint: machine,
+            machine_fingerprint,
             round_trip_ns: 1,
             clock_error_ns_max: 1,
         }

@@ -69,7 +69,7 @@ pub struct SimAgent {
 
 impl SimBus {
     /// Returns a bus with this number of agents. The agents' clocks differ by days.
-    pub fn new(agents: usize, faults: MessageFaults, seed: u64) -> SimBus {
+    pub fn new(agents: usize, message_faults: MessageFaults, seed: u64) -> SimBus {
         let agent = |number: usize| {
             let clock_offset_ns = (number as u64 + 2) * 86_400 * SECOND_NS;
             let hello = Hello { plimsoll: env!("CARGO_PKG_VERSION").to_owned(), cores: 1, pid: 1, ..Hello::default() };
@@ -86,7 +86,7 @@ impl SimBus {
         };
         SimBus {
             now_ns: 0,
-            message_faults: faults,
+            message_faults,
             interrupted_at_ns: u64::MAX,
             agents: (0..agents).map(agent).collect(),
             rng: Rng::for_stream(seed, 1),
@@ -261,7 +261,7 @@ impl SimLoad {
         let stripe = task.schedule_stripe().expect("a part");
         let ticks = simulated_ticks(&plan, stripe).into();
         let window_end_ns = Schedule::compile(&plan.load).end_ns().expect("an end");
-        let (epoch, under_way) = (task.epoch, BTreeMap::new());
+        let (epoch, route_ledgers) = (task.epoch, BTreeMap::new());
         SimLoad {
             epoch,
             ticks,
@@ -270,7 +270,7 @@ impl SimLoad {
             origin_ns: None,
             is_to_end: false,
             died: None,
-            route_ledgers: under_way,
+            route_ledgers,
         }
     }
 
@@ -314,8 +314,8 @@ pub fn simulated_calibration(agent: usize) -> SelfMeasurement {
     SelfMeasurement { highest_rps, cpu_us: 9.0, rate_rps: 5_000.0, lag_p99_ns: 90_000, disturbance: None }
 }
 
-/// Returns the seal (the totals) of an agent's part of a load whose measured window ended at
-/// `window_end_ns`.
+/// Returns totals of an agent's part of a load in which all counts are zero, and the measured
+/// window ends at `window_end_ns`.
 pub fn totals_with_window_end(window_end_ns: u64) -> PartTotals {
     let (ledger, failed_answers) = (Ledger::default(), Vec::new());
     PartTotals { ticks: 0, ledger, window_end_ns, failed_answers, used_up: false, died: None }

@@ -9,8 +9,8 @@ use crate::service::local_agent_hello;
 use crate::stdio_link::{StdioEvent, StdioLink};
 use crate::watch_agent::{WatchAgent, WatchAgentAction};
 use plimsoll_model::Probes;
+use plimsoll_model::experiment_settings::ProbesSettings;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::terms::ProbesTerms;
 use plimsoll_probe::{ProbeEffort, ReadingSource, Watcher};
 use plimsoll_sys::clock::monotonic_ns;
 use std::sync::mpsc::channel;
@@ -76,7 +76,7 @@ fn send_readings(watcher: &Watcher, sample: Option<u32>, send: &dyn Fn(&ToCoordi
 /// Starts to measure a server. An error is a sentence without the agent's name.
 fn start_server_probes(task: &WatchTask) -> Result<Watcher, String> {
     let (pid, process, cgroup) = (task.pid, task.process.clone(), task.cgroup.clone());
-    let terms = ProbesTerms { none: false, pid, process, metrics: None, cgroup, watch: None };
+    let settings = ProbesSettings { none: false, pid, process, metrics: None, cgroup, watch: None };
     let effort = if task.thorough { ProbeEffort::Thorough } else { ProbeEffort::Little };
-    Watcher::begin_for_remote_load(&terms, &task.addresses, effort).map_err(|failure| failure.to_string())
+    Watcher::begin_for_remote_load(&settings, &task.addresses, effort).map_err(|failure| failure.to_string())
 }

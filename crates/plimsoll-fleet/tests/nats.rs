@@ -100,7 +100,7 @@ impl NatsTestServer {
     fn start_agent(&self, name: &str) -> PathBuf {
         let spool = create_test_folder("spool");
         let allow = AllowList::parse("127.0.0.1").expect("a list");
-        let terms = BusJoinOptions {
+        let settings = BusJoinOptions {
             access: self.bus_access(),
             name: name.to_owned(),
             allow,
@@ -111,7 +111,7 @@ impl NatsTestServer {
         let (sender, joined) = channel();
         std::thread::spawn(move || {
             let failed = sender.clone();
-            if let Err(failure) = join_bus(terms, &mut || _ = sender.send(Ok(()))) {
+            if let Err(failure) = join_bus(settings, &mut || _ = sender.send(Ok(()))) {
                 let _ = failed.send(Err(failure.to_string()));
             }
         });

@@ -5,8 +5,8 @@ use plimsoll_analysis::history::{RunState, SeriesOrder, group_comparable_runs};
 use plimsoll_history::{RunFilter, RunName, Store, read_run};
 use plimsoll_model::codec::{Frame, MAGIC, RunFileHeader};
 use plimsoll_model::{
-    ArrivalSpacing, Environment, ExperimentSpec, FindSpec, LineSummary, LoadCurve, LoadShape, Plan, SourceRevision,
-    StartNotes, StudySummary, Terms,
+    ArrivalSpacing, Environment, ExperimentSettings, ExperimentSpec, FindSpec, LineSummary, LoadCurve, LoadShape, Plan,
+    SourceRevision, StartNotes, StudySummary,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,8 +34,8 @@ fn find_run_file_bytes(number: u64, rps: f64, filler: usize, summary: Option<Stu
         profiles: None,
         planning: Default::default(),
     });
-    let mut terms: Terms<String> = Terms::default();
-    terms.output.tags = vec![("number".to_owned(), number.to_string())];
+    let mut settings: ExperimentSettings<String> = ExperimentSettings::default();
+    settings.output.tags = vec![("number".to_owned(), number.to_string())];
     let revision = SourceRevision {
         commit: format!("{number:08x}{:032x}", 7),
         branch: Some("main".to_owned()),
@@ -45,7 +45,7 @@ fn find_run_file_bytes(number: u64, rps: f64, filler: usize, summary: Option<Stu
     let header = RunFileHeader {
         spec: asked,
         started_unix_ms: 1_700_000_000_000 + number * 60_000,
-        terms: Some(Box::new(terms.record())),
+        settings: Some(Box::new(settings.record())),
         command: vec!["plimsoll".to_owned(), "find".to_owned()],
         environment: Environment {
             cores: 2,

@@ -73,7 +73,7 @@ impl AgentAccount {
     }
 
     /// Returns whether every figure is in its valid range.
-    pub fn is_bounded(&self) -> bool {
+    pub fn is_within_limits(&self) -> bool {
         let Ledger { scheduled, succeeded, failed, unsent, in_flight } = &self.ledger;
         let counts = [*scheduled, *succeeded, *unsent, *in_flight, self.frames, self.frames_repeated, self.skew_ns_max];
         self.name.len() <= AGENT_NAME_BYTES_MAX
@@ -97,13 +97,13 @@ mod tests {
         sum.merge(&two);
         assert_eq!((sum.ledger.scheduled, sum.ledger.unsent, sum.frames), (6, 2, 4));
         assert_eq!((sum.lag_p99_ns, sum.work_share, sum.skew_ns_max), (Some(5), 0.5, 7));
-        assert_eq!((sum.loss_reason.as_deref(), sum.is_bounded()), (Some("gone"), true));
+        assert_eq!((sum.loss_reason.as_deref(), sum.is_within_limits()), (Some("gone"), true));
         for broken in [
             AgentAccount { work_share: f64::NAN, ..one.clone() },
             AgentAccount { frames: u64::MAX, ..one.clone() },
             AgentAccount { name: "x".repeat(300), ..one.clone() },
         ] {
-            assert!(!broken.is_bounded(), "{broken:?}");
+            assert!(!broken.is_within_limits(), "{broken:?}");
         }
     }
 }

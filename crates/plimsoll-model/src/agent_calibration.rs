@@ -39,12 +39,13 @@ impl AgentCalibration {
         self.measurement.highest_rps * f64::from(self.cores.max(1))
     }
 
-    /// Returns whether every figure is in its valid range.
-    pub fn is_bounded(&self) -> bool {
+    /// Returns whether the name, the fingerprint, the number of cores and the measurement are
+    /// within their limits.
+    pub fn is_within_limits(&self) -> bool {
         self.name.len() <= AGENT_NAME_BYTES_MAX
             && self.machine.len() <= FINGERPRINT_BYTES_MAX
             && self.cores <= CORES_MAX
-            && self.measurement.is_bounded()
+            && self.measurement.is_within_limits()
     }
 }
 
@@ -71,11 +72,11 @@ mod tests {
             unix_s: 1,
             measurement: measured,
         };
-        assert!(agent.is_bounded() && (agent.capacity_rps() - 200_000.0).abs() < 1e-6);
+        assert!(agent.is_within_limits() && (agent.capacity_rps() - 200_000.0).abs() < 1e-6);
         for highest_rps in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e12] {
             let measurement = SelfMeasurement { highest_rps, ..agent.measurement.clone() };
-            assert!(!AgentCalibration { measurement, ..agent.clone() }.is_bounded(), "{highest_rps}");
+            assert!(!AgentCalibration { measurement, ..agent.clone() }.is_within_limits(), "{highest_rps}");
         }
-        assert!(!AgentCalibration { machine: "x".repeat(65), ..agent }.is_bounded());
+        assert!(!AgentCalibration { machine: "x".repeat(65), ..agent }.is_within_limits());
     }
 }

@@ -6,6 +6,7 @@
 //! Not here: whether the numbers agree with each other.
 
 use crate::curve::LoadCurve;
+use crate::experiment_settings::{ExperimentSettings, RedactedText};
 use crate::histogram::{HIGHEST_NS, SparseHistogram};
 use crate::injector::Injector;
 use crate::interval::Interval;
@@ -19,7 +20,6 @@ use crate::retry::RETRIES_MAX;
 use crate::run::Run;
 use crate::session::REPETITIONS_MAX;
 use crate::spec::{BlocksSpec, ExperimentSpec, FindSpec, LevelDurations};
-use crate::terms::{RedactedText, Terms};
 use crate::traffic::{OneOffRoute, RouteChoice, SetupTeardown, Traffic};
 use crate::units::TIME_NS_MAX;
 
@@ -58,7 +58,7 @@ pub(crate) fn is_valid_schedule_time(ns: i64) -> bool {
 }
 
 impl LoadCurve {
-    fn is_bounded(&self) -> bool {
+    fn is_within_limits(&self) -> bool {
         let level = |level: f64| (0.0..=LEVEL_MAX).contains(&level);
         let mut length_ns = 0u64;
         let stages = self.stages.iter().all(|stage| {
@@ -71,9 +71,9 @@ impl LoadCurve {
 
 impl Load {
     /// Returns whether every number of the load is in its valid range; see [`crate::bounds`].
-    pub fn is_bounded(&self) -> bool {
+    pub fn is_within_limits(&self) -> bool {
         let times = [self.duration_ns.unwrap_or(0), self.warmup_ns, self.grace_ns];
-        self.shape.curve().is_bounded()
+        self.shape.curve().is_within_limits()
             && times.into_iter().all(is_valid_time_ns)
             && INTERVAL_NS_RANGE.contains(&self.interval_ns)
             && self.requests_max.is_none_or(|requests| requests <= 1 << 53)
@@ -95,10 +95,10 @@ pub const ARM_COUNT_RANGE: std::ops::RangeInclusive<usize> = 2..=26;
 const PROFILE_S_MAX: u32 = 600;
 
 impl BlocksSpec {
-    fn is_bounded(&self) -> bool {
+    fn is_within_limits(&self) -> bool {
         let times = [self.budget_ns, self.load_ns.unwrap_or(0), self.warmup_ns.unwrap_or(0)];
         ARM_COUNT_RANGE.contains(&self.arms.len())
-            && self.arms.iter().all(|arm| arm.plan.is_bounded())
+            && self.arms.iter().all(|arm| arm.plan.is_within_limits())
             && times.into_iter().all(is_valid_time_ns)
             && self.users.is_none_or(|users| users as f64 <= LEVEL_MAX)
             && self.rate.is_none_or(|rate| (0.0..=LEVEL_MAX).contains(&rate))
@@ -106,8 +106,8 @@ impl BlocksSpec {
 }
 
 impl FindSpec {
-    fn is_bounded(&self) -> bool {
-        self.base.is_bounded()
+    fn is_within_limits(&self) -> bool {
+        self.base.is_within_limits()
             && is_valid_time_ns(self.budget_ns.max(self.first_answer_ns))
             && self.max_rate.is_none_or(|rate| (0.0..=LEVEL_MAX).contains(&rate))
             && self.planning.headroom.is_none_or(|share| (0.0..1.0).contains(&share))
@@ -118,45 +118,45 @@ impl FindSpec {
 
 impl ExperimentSpec {
     /// Returns whether every number of the experiment is in its valid range; see [`crate::bounds`].
-    pub fn is_bounded(&self) -> bool {
+    pub fn is_within_limits(&self) -> bool {
         let study = match self {
-            ExperimentSpec::Run(run) => run.plan.is_bounded(),
+            ExperimentSpec::Run(run) => run.plan.is_within_limits(),
             ExperimentSpec::Sweep(sweep) => {
                 let (LevelDurations::Fixed(length_ns) | LevelDurations::Budget(length_ns)) = sweep.lengths;
-                sweep.base.is_bounded()
+                sweep.base.is_within_limits()
                     && is_valid_time_ns(length_ns.max(sweep.warmup_ns))
                     && sweep.levels.len() <= LEVELS_MAX
                     && sweep.levels.iter().all(|users| *users as f64 <= LEVEL_MAX)
             }
-            ExperimentSpec::Find(find) => find.is_bounded(),
+            ExperimentSpec::Find(find) => find.is_within_limits(),
             ExperimentSpec::Explain(explain) => {
-                explain.search.is_bounded()
+                explain.search.is_within_limits()
                     && is_valid_time_ns(explain.budget_ns)
                     && explain.interventions.len().max(explain.requested_interventions.len()) <= Intervention::ALL.len()
                     && explain.setting_values.len() <= SETTING_VALUES_MAX
                     && explain.setting_values.iter().all(|value| *value > 0.0 && *value <= LEVEL_MAX)
             }
             ExperimentSpec::Overload(overload) => {
-                overload.search.is_bounded()
+                overload.search.is_within_limits()
                     && is_valid_time_ns(overload.budget_ns)
                     && overload.retries <= RETRIES_MAX
-                    && overload.second_target.as_ref().is_none_or(PlanRecord::is_bounded)
+                    && overload.second_target.as_ref().is_none_or(PlanRecord::is_within_limits)
                     && overload.line_rps.is_none_or(|rate| (0.0..=LEVEL_MAX).contains(&rate))
             }
             ExperimentSpec::Prove(prove) => {
                 let sides = prove.blocks.arms.len() == 2;
-                sides && prove.blocks.is_bounded() && (0.0..1.0).contains(&prove.margin)
+                sides && prove.blocks.is_within_limits() && (0.0..1.0).contains(&prove.margin)
             }
-            ExperimentSpec::Ladder(ladder) => ladder.blocks.is_bounded(),
+            ExperimentSpec::Ladder(ladder) => ladder.blocks.is_within_limits(),
         };
         study && self.profiles_spec().is_none_or(|profiles| profiles.seconds <= PROFILE_S_MAX)
     }
 }
 
-impl Terms<RedactedText> {
-    /// Returns whether every number of the terms (the conditions of an experiment) is in its valid
-    /// range, and the terms belong to this experiment.
-    pub fn is_bounded(&self, asked: &ExperimentSpec) -> bool {
+impl ExperimentSettings<RedactedText> {
+    /// Returns whether every number of these settings is in its valid range, and the settings
+    /// belong to this experiment.
+    pub fn is_within_limits(&self, asked: &ExperimentSpec) -> bool {
         self.targets.len() == asked.plans().len()
             && self.profiles.as_ref().is_none_or(|profiles| profiles.seconds <= PROFILE_S_MAX)
             && self.injector.workers.is_none_or(|workers| workers <= WORKERS_REQUESTED_MAX)
@@ -183,9 +183,9 @@ fn are_valid_routes(routes: impl Iterator<Item = (u32, u64)> + Clone) -> bool {
 impl Plan {
     /// Returns whether every number of the plan is in its valid range, and the plan sends at least
     /// one request; see [`crate::bounds`].
-    pub fn is_bounded(&self) -> bool {
+    pub fn is_within_limits(&self) -> bool {
         let routes = self.traffic.routes.iter();
-        self.load.is_bounded()
+        self.load.is_within_limits()
             && are_valid_routes(routes.map(|route| (route.weight, route.timeout_ns)))
             && has_valid_scenarios(&self.traffic)
             && has_valid_request_list(self)
@@ -242,9 +242,9 @@ fn is_setup_teardown_bounded(setup_teardown: &SetupTeardown) -> bool {
 
 impl PlanRecord {
     /// Returns whether every number of the record is in its valid range, as for a [`Plan`].
-    pub fn is_bounded(&self) -> bool {
+    pub fn is_within_limits(&self) -> bool {
         let routes = self.traffic.routes.iter();
-        self.load.is_bounded() && are_valid_routes(routes.map(|route| (route.weight, route.timeout_ns)))
+        self.load.is_within_limits() && are_valid_routes(routes.map(|route| (route.weight, route.timeout_ns)))
     }
 }
 
@@ -301,7 +301,7 @@ fn is_figure_bounded(figure: &Figure, value: FigureRef<SparseHistogram>) -> bool
 }
 
 impl Interval {
-    pub(crate) fn is_bounded(&self) -> bool {
+    pub(crate) fn is_within_limits(&self) -> bool {
         self.load.figure_values().all(|(figure, held)| is_figure_bounded(figure, held))
             && self
                 .routes
@@ -318,7 +318,7 @@ pub(crate) fn is_chartable_sample(sample: &SeriesSample) -> bool {
 }
 
 impl Probes {
-    pub(crate) fn is_bounded(&self) -> bool {
+    pub(crate) fn is_within_limits(&self) -> bool {
         let gaps = self.series.values().flat_map(|series| &series.gaps);
         is_valid_time_ns(self.cpu_ns)
             && is_valid_time_ns(self.wall_ns)

@@ -13,6 +13,7 @@
 
 use crate::agent_account::AgentAccount;
 use crate::bounds::{INJECTORS_MAX, is_valid_schedule_time};
+use crate::experiment_settings::{ExperimentSettings, RedactedText};
 use crate::failed_response::{FailedResponse, KINDS_MAX};
 use crate::injector::Injector;
 use crate::interval::{Interval, RouteNumber};
@@ -27,7 +28,6 @@ use crate::sampled::SampledFunctions;
 use crate::spec::ExperimentSpec;
 use crate::study_summary::StudySummary;
 use crate::tagged_fields::FieldReader;
-use crate::terms::{RedactedText, Terms};
 use crate::units::TIME_NS_MAX;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ use std::net::SocketAddr;
 /// The first bytes of every run file; the last of these bytes is the format version.
 pub const MAGIC: [u8; 8] = *b"PLIMSOL\x03";
 /// The oldest format version that this crate reads. Files of version 2 do not contain the
-/// conditions of a run (terms), so their runs cannot be repeated.
+/// settings of a run, so their runs cannot be repeated.
 const VERSION_MIN: u8 = 2;
 /// Longest valid payload of a frame, in bytes: a guard against damaged lengths.
 const PAYLOAD_MAX: usize = 64 << 20;
@@ -108,7 +108,8 @@ pub struct RunFileHeader {
     pub spec: ExperimentSpec,
     pub started_unix_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub terms: Option<Box<Terms<RedactedText>>>,
+    #[serde(rename = "terms")]
+    pub settings: Option<Box<ExperimentSettings<RedactedText>>>,
     pub command: Vec<String>,
     pub environment: Environment,
     #[serde(rename = "noted")]
@@ -328,7 +329,7 @@ pub fn decode(bytes: &[u8]) -> Result<RunFileContents, FileError> {
     let mut experiment: Option<Experiment> = None;
     while let Some((kind, payload, next)) = next_frame(bytes, at) {
         match (Frame::decode(kind, payload), &mut experiment) {
-            (Some((Frame::Experiment(header), _)), None) if header.is_bounded() => {
+            (Some((Frame::Experiment(header), _)), None) if header.is_within_limits() => {
                 experiment = Some(experiment_from_header(*header));
             }
             (Some((frame, unknown)), Some(experiment)) if !matches!(frame, Frame::Experiment(_)) => {
@@ -353,10 +354,10 @@ pub fn decode(bytes: &[u8]) -> Result<RunFileContents, FileError> {
 
 impl RunFileHeader {
     /// Returns whether every number of the header is in its valid range.
-    fn is_bounded(&self) -> bool {
+    fn is_within_limits(&self) -> bool {
         self.started_unix_ms <= STARTED_UNIX_MS_MAX
-            && self.spec.is_bounded()
-            && self.terms.as_ref().is_none_or(|terms| terms.is_bounded(&self.spec))
+            && self.spec.is_within_limits()
+            && self.settings.as_ref().is_none_or(|settings| settings.is_within_limits(&self.spec))
             && Injector::are_bounded(&self.environment.injectors)
     }
 }
@@ -382,7 +383,7 @@ pub fn head_length(first: &[u8]) -> Result<usize, FileError> {
 pub fn read_head(bytes: &[u8]) -> Result<RunFileHeader, FileError> {
     head_length(bytes)?;
     match next_frame(bytes, MAGIC.len()).and_then(|(kind, payload, _)| Frame::decode(kind, payload)) {
-        Some((Frame::Experiment(header), _)) if header.is_bounded() => Ok(*header),
+        Some((Frame::Experiment(header), _)) if header.is_within_limits() => Ok(*header),
         _ => Err(FileError::NoReadableFrame),
     }
 }
@@ -412,7 +413,7 @@ pub fn read_end(tail: &[u8]) -> Option<RunFileEnd> {
     let (kind, payload, _) = next_frame(tail, at)?;
     match Frame::decode(kind, payload)? {
         (Frame::ExperimentEnd { elapsed_ns, summary }, _) if elapsed_ns <= TIME_NS_MAX => {
-            Some(RunFileEnd { elapsed_ns, summary: summary.filter(|summary| summary.is_bounded()) })
+            Some(RunFileEnd { elapsed_ns, summary: summary.filter(|summary| summary.is_within_limits()) })
         }
         _ => None,
     }
@@ -453,13 +454,13 @@ pub fn read_first_frame(bytes: &[u8]) -> Result<Option<(Frame, usize)>, InvalidF
     }
     let (kind, payload, next) = next_frame(bytes, 0).ok_or(InvalidFrame)?;
     let (frame, _) = Frame::decode(kind, payload).ok_or(InvalidFrame)?;
-    let is_bounded = match &frame {
-        Frame::Interval { interval, .. } => interval.is_bounded(),
-        Frame::Probes(probes) => probes.is_bounded(),
-        Frame::Sampled(sampled) => sampled.is_bounded(is_valid_schedule_time),
+    let is_within_limits = match &frame {
+        Frame::Interval { interval, .. } => interval.is_within_limits(),
+        Frame::Probes(probes) => probes.is_within_limits(),
+        Frame::Sampled(sampled) => sampled.is_within_limits(is_valid_schedule_time),
         Frame::Agents(agents) => are_accounts_bounded(agents),
         Frame::TrialStart { plan, injectors, start_ns, .. } => {
-            plan.is_bounded() && Injector::are_bounded(injectors) && *start_ns <= TIME_NS_MAX
+            plan.is_within_limits() && Injector::are_bounded(injectors) && *start_ns <= TIME_NS_MAX
         }
         Frame::TrialEnd { window_ns, failed_answers, .. } => {
             window_ns.0.max(window_ns.1) <= TIME_NS_MAX
@@ -468,11 +469,11 @@ pub fn read_first_frame(bytes: &[u8]) -> Result<Option<(Frame, usize)>, InvalidF
         }
         Frame::Experiment(_) | Frame::Remark(_) | Frame::ExperimentEnd { .. } => true,
     };
-    if is_bounded { Ok(Some((frame, next))) } else { Err(InvalidFrame) }
+    if is_within_limits { Ok(Some((frame, next))) } else { Err(InvalidFrame) }
 }
 
 fn are_accounts_bounded(agents: &[AgentAccount]) -> bool {
-    agents.len() <= INJECTORS_MAX && agents.iter().all(AgentAccount::is_bounded)
+    agents.len() <= INJECTORS_MAX && agents.iter().all(AgentAccount::is_within_limits)
 }
 
 fn experiment_from_header(header: RunFileHeader) -> Experiment {
@@ -480,7 +481,7 @@ fn experiment_from_header(header: RunFileHeader) -> Experiment {
         spec: header.spec,
         started_unix_ms: header.started_unix_ms,
         command: header.command,
-        terms: header.terms,
+        settings: header.settings,
         environment: header.environment,
         start_notes: header.start_notes,
         trials: Vec::new(),
@@ -500,7 +501,7 @@ fn add_frame(experiment: &mut Experiment, frame: Frame) -> bool {
     let latest = experiment.trials.last_mut().map(|trial| &mut trial.run);
     match (frame, latest) {
         (Frame::TrialStart { tag, start_ns, plan, injectors }, _)
-            if plan.is_bounded() && Injector::are_bounded(&injectors) && start_ns <= TIME_NS_MAX =>
+            if plan.is_within_limits() && Injector::are_bounded(&injectors) && start_ns <= TIME_NS_MAX =>
         {
             let mut run = Run { injectors, ..Run::new(*plan) };
             // Until the frame with the end of the load is read, the measured window grows with the
@@ -508,15 +509,17 @@ fn add_frame(experiment: &mut Experiment, frame: Frame) -> bool {
             run.window_ns = (run.plan.load.warmup_ns, run.plan.load.warmup_ns);
             experiment.trials.push(Trial { tag, start_ns, run });
         }
-        (Frame::Interval { index, interval }, Some(run)) if run.accepts_interval(index) && interval.is_bounded() => {
+        (Frame::Interval { index, interval }, Some(run))
+            if run.accepts_interval(index) && interval.is_within_limits() =>
+        {
             let end_ns = (u64::from(index) + 1).saturating_mul(run.plan.load.interval_ns);
             let measured_end_ns =
                 run.plan.load.duration_ns.map_or(u64::MAX, |ns| ns.saturating_add(run.plan.load.warmup_ns));
             run.window_ns.1 = run.window_ns.1.max(end_ns.min(measured_end_ns));
             run.intervals.entry(index).and_modify(|mine| mine.merge_after(&interval)).or_insert(*interval);
         }
-        (Frame::Probes(probes), Some(run)) if probes.is_bounded() => run.probes.merge(&probes),
-        (Frame::Sampled(sampled), Some(run)) if sampled.is_bounded(is_valid_schedule_time) => {
+        (Frame::Probes(probes), Some(run)) if probes.is_within_limits() => run.probes.merge(&probes),
+        (Frame::Sampled(sampled), Some(run)) if sampled.is_within_limits(is_valid_schedule_time) => {
             run.probes.sampled.merge(&sampled)
         }
         (Frame::Agents(agents), Some(run)) if are_accounts_bounded(&agents) => run.agents = agents,
@@ -565,7 +568,7 @@ pub fn encode(experiment: &Experiment) -> Vec<u8> {
         spec: experiment.spec.clone(),
         started_unix_ms: experiment.started_unix_ms,
         command: experiment.command.clone(),
-        terms: experiment.terms.clone(),
+        settings: experiment.settings.clone(),
         environment: experiment.environment.clone(),
         start_notes: experiment.start_notes.clone(),
     };

@@ -3,17 +3,17 @@
 //! have the same record as the original plan, and superfluous inputs are refused. A rerun therefore
 //! repeats exactly the recorded experiment.
 //!
-//! Not here: which texts are redacted ([`Plan::record`], [`Terms::record`]), command-line flags,
-//! and reading of files.
+//! Not here: which texts are redacted ([`Plan::record`], [`ExperimentSettings::record`]),
+//! command-line flags, and reading of files.
 
 use crate::arrival_times::ArrivalTimes;
+use crate::experiment_settings::{BodySource, ExperimentSettings, RedactedText, TargetSettings, TextKind};
 use crate::grpc::GrpcCall;
 use crate::load::LoadShape;
 use crate::plan::Plan;
 use crate::record::{ConnectionPlanRecord, PlanRecord, RouteRecord, TlsRecord};
 use crate::redact::{self, REDACTED, RedactionLevel};
 use crate::spec::ExperimentSpec;
-use crate::terms::{BodySource, RedactedText, TargetTerms, Terms, TextKind};
 use crate::tls::TlsSpec;
 use crate::traffic::{Origin, Request, Route, SetupTeardown, Traffic};
 use crate::transport::ConnectionPlan;
@@ -79,13 +79,13 @@ pub fn number_equal_items<T: PartialEq>(all: &[T]) -> Vec<u32> {
 
 /// Gives each target of these plans a number, so that equal targets have equal numbers. `user_info`
 /// says for each target whether its URL contains a user and password; missing entries mean no.
-pub fn number_equal_targets<'a>(plans: impl IntoIterator<Item = &'a Plan>, user_info: &[bool]) -> Vec<TargetTerms> {
+pub fn number_equal_targets<'a>(plans: impl IntoIterator<Item = &'a Plan>, user_info: &[bool]) -> Vec<TargetSettings> {
     let asked: Vec<_> = plans.into_iter().map(|plan| (&plan.traffic.origin, &plan.traffic.routes)).collect();
     let user_info = user_info.iter().copied().chain(std::iter::repeat(false));
     number_equal_items(&asked)
         .into_iter()
         .zip(user_info)
-        .map(|(number, user_info)| TargetTerms { number, user_info })
+        .map(|(number, user_info)| TargetSettings { number, user_info })
         .collect()
 }
 
@@ -196,7 +196,7 @@ impl PlanRecord {
     /// Restores the plan with its redacted inputs. The result has no addresses or certificates,
     /// since the caller resolves the addresses and reads the certificates again. Fails if an input
     /// is missing, superfluous or different from the record.
-    pub fn restore_plan(&self, how: RedactionLevel, mut secrets: PlanSecrets) -> Result<Plan, RestoreError> {
+    pub fn restore_plan(&self, redact: RedactionLevel, mut secrets: PlanSecrets) -> Result<Plan, RestoreError> {
         let origin = &self.traffic.origin;
         let mut routes = Vec::with_capacity(self.traffic.routes.len());
         for route in &self.traffic.routes {
@@ -205,30 +205,30 @@ impl PlanRecord {
                 false => None,
             };
             if let Some(given) = &url
-                && (given.origin != *origin || redact::redact_target(&given.target, how) != route.target)
+                && (given.origin != *origin || redact::redact_target(&given.target, redact) != route.target)
             {
                 let was = format!("{origin}{}", route.target);
                 return Err(RestoreError::Differs(MissingInput { kind: TextKind::Url, record_text: was }));
             }
-            routes.push(route.restore_route(how, url.map(|url| url.target), &mut secrets)?);
+            routes.push(route.restore_route(redact, url.map(|url| url.target), &mut secrets)?);
         }
-        let (choice, first) = (self.traffic.choice, Some(0));
-        let (data, variables, listed) = (Vec::new(), Vec::new(), None);
+        let (choice, preflight) = (self.traffic.choice, Some(0));
+        let (data, variables, request_list) = (Vec::new(), Vec::new(), None);
         // Scenarios, setup and teardown stay empty here, because a rerun reads the traffic file
         // again.
-        let (scenarios, around) = (Vec::new(), SetupTeardown::default());
+        let (scenarios, setup_teardown) = (Vec::new(), SetupTeardown::default());
         let origin = origin.clone();
         let traffic = Traffic {
             origin,
             routes,
             choice,
             scenarios,
-            preflight: first,
+            preflight,
             data,
             variables,
-            setup_teardown: around,
-            request_list: listed,
-            redact: how,
+            setup_teardown,
+            request_list,
+            redact,
         };
         let unix = secrets.unix;
         match (secrets.headers.is_empty(), secrets.urls.is_empty()) {
@@ -299,8 +299,8 @@ fn check_given_text(kind: TextKind, was: &str, given: String, how: RedactionLeve
 
 /// Returns the path of the body's file if the record contains the path. If the record contains the
 /// path, the user of a rerun need not give the body again.
-pub fn body_file(terms: &Terms<RedactedText>) -> Option<&str> {
-    match &terms.body {
+pub fn body_file(settings: &ExperimentSettings<RedactedText>) -> Option<&str> {
+    match &settings.body {
         Some(BodySource::File(path)) if !path.withheld => Some(&path.text),
         _ => None,
     }
@@ -308,24 +308,29 @@ pub fn body_file(terms: &Terms<RedactedText>) -> Option<&str> {
 
 /// Returns the path of the file with the second request body ([`TextKind::OtherBody`]), if the
 /// record contains the path.
-pub fn other_body_file(terms: &Terms<RedactedText>) -> Option<&str> {
-    terms.changes.other_body.as_ref().filter(|body| !body.withheld).and_then(|body| body.text.strip_prefix('@'))
+pub fn other_body_file(settings: &ExperimentSettings<RedactedText>) -> Option<&str> {
+    settings
+        .interventions
+        .other_body
+        .as_ref()
+        .filter(|body| !body.withheld)
+        .and_then(|body| body.text.strip_prefix('@'))
 }
 
 /// Returns all redacted inputs that a rerun needs, in the order in which the program asks for them.
-pub fn missing_inputs(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<MissingInput> {
+pub fn missing_inputs(asked: &ExperimentSpec, settings: &ExperimentSettings<RedactedText>) -> Vec<MissingInput> {
     // A study of the demo server has no secrets, so no input is missing.
-    if terms.demo {
+    if settings.demo {
         return Vec::new();
     }
     let mut all = Vec::new();
     for (index, plan) in asked.plans().into_iter().enumerate() {
         let mut here = plan.missing_inputs();
-        if terms.mix.is_some() || terms.replay.is_some() {
+        if settings.mix.is_some() || settings.replay.is_some() {
             // The traffic file or the log provides all inputs of the plan except the path of the
             // unix socket.
             here.retain(|it| it.kind == TextKind::Unix);
-        } else if has_user_info(terms, index) {
+        } else if has_user_info(settings, index) {
             // The URL contains user and password, so the `Authorization` header field is not a
             // separate input.
             here.retain(|it| it.kind != TextKind::Header || !is_authorization(&it.record_text));
@@ -333,7 +338,7 @@ pub fn missing_inputs(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Ve
                 here.insert(0, MissingInput { kind: TextKind::Url, record_text: plan.traffic.url() });
             }
         }
-        match &terms.body {
+        match &settings.body {
             Some(BodySource::File(path)) if !path.withheld => here.retain(|it| it.kind != TextKind::Body),
             Some(BodySource::File(path)) => {
                 let bodies = here.iter_mut().filter(|it| it.kind == TextKind::Body);
@@ -345,7 +350,7 @@ pub fn missing_inputs(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Ve
         // target.
         all.extend(here.into_iter().filter(|it| index == 0 || (it.kind == TextKind::Url && !has_one_url(asked))));
     }
-    for (kind, texts) in rerun_texts(terms) {
+    for (kind, texts) in rerun_texts(settings) {
         if matches!(kind, TextKind::Url | TextKind::Header) {
             // Each redacted text is a separate input; a header field is identified by its name.
             let was = |text: &RedactedText| match kind {
@@ -365,18 +370,18 @@ pub fn missing_inputs(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Ve
 
 /// Returns the path of the traffic file if the record contains the path. If the record contains the
 /// path, the user of a rerun need not give the file again.
-pub fn traffic_file(terms: &Terms<RedactedText>) -> Option<&str> {
-    terms.mix.as_ref().filter(|mix| !mix.file.withheld).map(|mix| mix.file.text.as_str())
+pub fn traffic_file(settings: &ExperimentSettings<RedactedText>) -> Option<&str> {
+    settings.mix.as_ref().filter(|mix| !mix.file.withheld).map(|mix| mix.file.text.as_str())
 }
 
 /// Returns the path of the script if the record contains the path.
-pub fn script_file(terms: &Terms<RedactedText>) -> Option<&str> {
-    terms.script.as_ref().filter(|script| !script.file.withheld).map(|script| script.file.text.as_str())
+pub fn script_file(settings: &ExperimentSettings<RedactedText>) -> Option<&str> {
+    settings.script.as_ref().filter(|script| !script.file.withheld).map(|script| script.file.text.as_str())
 }
 
 /// Returns the paths of the replayed logs if the record contains all these paths.
-pub fn recorded_log_paths(terms: &Terms<RedactedText>) -> Option<Vec<&str>> {
-    let logs = terms.replay.as_ref()?.logs.iter();
+pub fn recorded_log_paths(settings: &ExperimentSettings<RedactedText>) -> Option<Vec<&str>> {
+    let logs = settings.replay.as_ref()?.logs.iter();
     logs.map(|log| (!log.withheld).then_some(log.text.as_str())).collect()
 }
 
@@ -386,14 +391,14 @@ pub fn has_one_url(asked: &ExperimentSpec) -> bool {
     asked.blocks_spec().is_some_and(|blocks| blocks.arms.iter().all(|arm| arm.started))
 }
 
-fn has_user_info(terms: &Terms<RedactedText>, target: usize) -> bool {
-    terms.targets.get(target).is_some_and(|target| target.user_info)
+fn has_user_info(settings: &ExperimentSettings<RedactedText>, target: usize) -> bool {
+    settings.targets.get(target).is_some_and(|target| target.user_info)
 }
 
 /// Returns the recorded texts that a rerun may need again, by kind and in order.
-fn rerun_texts(terms: &Terms<RedactedText>) -> BTreeMap<TextKind, Vec<RedactedText>> {
+fn rerun_texts(settings: &ExperimentSettings<RedactedText>) -> BTreeMap<TextKind, Vec<RedactedText>> {
     let mut texts: BTreeMap<TextKind, Vec<RedactedText>> = BTreeMap::new();
-    let listed = terms.map_texts(|kind, text| {
+    let listed = settings.map_texts(|kind, text| {
         // The request body and output paths are skipped: the body is an input of the plan, and the
         // user chooses output paths anew.
         if !matches!(kind, TextKind::Body | TextKind::Place) {
@@ -414,16 +419,16 @@ pub struct TrafficFromFile {
     pub arrivals: Option<ArrivalTimes>,
 }
 
-/// Restores the experiment and its terms in executable form. `read_traffic` reads the traffic of
+/// Restores the experiment and its settings in executable form. `read_traffic` reads the traffic of
 /// each target again from the traffic file or the logs, and returns `None` if reading fails. Fails
 /// if an input is missing, superfluous or different from the record.
 pub fn restore_experiment(
     asked: &ExperimentSpec,
-    terms: &Terms<RedactedText>,
+    settings: &ExperimentSettings<RedactedText>,
     mut given: RerunInputs,
-    read_traffic: &mut dyn FnMut(&Terms<String>) -> Option<Vec<TrafficFromFile>>,
-) -> Result<(ExperimentSpec<Plan>, Terms<String>), RestoreError> {
-    let missing = missing_inputs(asked, terms);
+    read_traffic: &mut dyn FnMut(&ExperimentSettings<String>) -> Option<Vec<TrafficFromFile>>,
+) -> Result<(ExperimentSpec<Plan>, ExperimentSettings<String>), RestoreError> {
+    let missing = missing_inputs(asked, settings);
     let is_missing = |kind: TextKind| missing.iter().any(|it| it.kind == kind);
     let unasked =
         |(kind, texts): (&TextKind, &VecDeque<String>)| (!texts.is_empty() && !is_missing(*kind)).then_some(*kind);
@@ -431,23 +436,23 @@ pub fn restore_experiment(
         return Err(RestoreError::Superfluous(kind));
     }
     if let Some((from, _)) = &given.body {
-        let recorded = matches!((from, body_file(terms)), (BodySource::File(path), Some(file)) if path == file);
+        let recorded = matches!((from, body_file(settings)), (BodySource::File(path), Some(file)) if path == file);
         if !is_missing(TextKind::Body) && !recorded {
             return Err(RestoreError::Superfluous(TextKind::Body));
         }
     }
     let unix = given.texts.get_mut(&TextKind::Unix).and_then(VecDeque::pop_front);
-    let complete = terms.map_texts(|kind, text| match kind {
+    let complete = settings.map_texts(|kind, text| match kind {
         TextKind::Body | TextKind::Place => Ok(text.text.clone()),
         TextKind::Url | TextKind::Header if !text.withheld => Ok(text.text.clone()),
         TextKind::Url => {
             let again = given.urls.pop_front().ok_or(RestoreError::Missing)?;
-            check_given_text(kind, &text.text, again.text, terms.redact)
+            check_given_text(kind, &text.text, again.text, settings.redact)
         }
         TextKind::Header => {
             let given = &mut given.headers;
             let fits = |(name, value): &(String, String)| {
-                kind.redact_text(&format!("{name}: {value}"), terms.redact).eq_ignore_ascii_case(&text.text)
+                kind.redact_text(&format!("{name}: {value}"), settings.redact).eq_ignore_ascii_case(&text.text)
             };
             let at = given.iter().position(fits).ok_or(RestoreError::Missing)?;
             let (name, value) = given.remove(at);
@@ -455,11 +460,12 @@ pub fn restore_experiment(
         }
         kind if is_missing(kind) => {
             let again = given.texts.get_mut(&kind).and_then(VecDeque::pop_front).ok_or(RestoreError::Missing)?;
-            check_given_text(kind, &text.text, again, terms.redact)
+            check_given_text(kind, &text.text, again, settings.redact)
         }
         _ => Ok(text.text.clone()),
     })?;
-    let complete = Terms { body: given.body.as_ref().map(|(from, _)| from.clone()).or(complete.body), ..complete };
+    let complete =
+        ExperimentSettings { body: given.body.as_ref().map(|(from, _)| from.clone()).or(complete.body), ..complete };
     if let Some((kind, _)) = given.texts.iter().find(|(_, texts)| !texts.is_empty()) {
         return Err(RestoreError::Superfluous(*kind));
     }
@@ -485,7 +491,7 @@ pub fn restore_experiment(
                 };
                 if traffic.record() != record.traffic || !same_moments {
                     let named = |log: &RedactedText| log.text.clone();
-                    let (kind, was) = match (&terms.mix, &terms.replay) {
+                    let (kind, was) = match (&settings.mix, &settings.replay) {
                         (Some(mix), _) => (TextKind::Traffic, mix.file.text.clone()),
                         (None, replay) => {
                             let logs = replay.iter().flat_map(|replay| &replay.logs).map(named);
@@ -507,17 +513,17 @@ pub fn restore_experiment(
                     unix: unix.clone(),
                     ..PlanSecrets::default()
                 };
-                let secrets = take_plan_secrets(&record, has_user_info(terms, index), &mut given.urls, shared)?;
-                record.restore_plan(terms.redact, secrets)?
+                let secrets = take_plan_secrets(&record, has_user_info(settings, index), &mut given.urls, shared)?;
+                record.restore_plan(settings.redact, secrets)?
             }
         };
         index += 1;
         if let Some(resolve) = &mut plan.connection_plan.resolve {
             // The user's permission for public addresses covers the load and also later lookups of
             // the host name.
-            resolve.public = terms.public;
+            resolve.public = settings.public;
         }
-        if terms.connections_max.is_none() {
+        if settings.connections_max.is_none() {
             // The recorded connection limit was adapted to the machine of the recorded run, and may
             // not suit this machine.
             plan.connection_plan.connections_max = ConnectionPlan::tcp(Vec::new()).connections_max;
@@ -527,10 +533,10 @@ pub fn restore_experiment(
     if !given.urls.is_empty() {
         return Err(RestoreError::Superfluous(TextKind::Url));
     }
-    let user_info: Vec<bool> = terms.targets.iter().map(|target| target.user_info).collect();
+    let user_info: Vec<bool> = settings.targets.iter().map(|target| target.user_info).collect();
     // Targets that differ in the record must stay different, and equal targets must stay equal. If
     // different targets became equal, a comparison would compare A with A.
-    if !terms.demo && number_equal_targets(asked.plans(), &user_info) != terms.targets {
+    if !settings.demo && number_equal_targets(asked.plans(), &user_info) != settings.targets {
         return Err(RestoreError::TargetEqualityChanged);
     }
     Ok((asked, complete))

@@ -20,6 +20,7 @@ pub mod control_characters;
 pub mod curve;
 pub mod data;
 pub mod expect;
+pub mod experiment_settings;
 pub mod failed_response;
 pub mod failure;
 pub mod grpc;
@@ -60,7 +61,6 @@ pub mod study_summary;
 mod tagged_fields;
 pub mod tally;
 pub mod template;
-pub mod terms;
 pub mod timestamp;
 pub mod tls;
 pub mod traffic;
@@ -74,6 +74,10 @@ pub use agent_calibration::AgentCalibration;
 pub use arrival_times::ArrivalTimes;
 pub use budget::{BudgetError, ParseBudget};
 pub use curve::{CurveError, LoadCurve, LoadStage};
+pub use experiment_settings::{
+    AgentLossPolicy, BodySource, EndpointChoice, ExperimentSettings, FleetSettings, InterventionSettings,
+    OnInconclusive, RedactedText, RemoteWatchSettings, ScriptSettings, TextKind,
+};
 pub use failed_response::FailedResponse;
 pub use failure::Failure;
 pub use grpc::{CallFault, GrpcCall, GrpcStatus, GrpcStatusSet};
@@ -104,10 +108,6 @@ pub use spec::{
 pub use stripe::Stripe;
 pub use study_summary::{LineSummary, StudySummary, SummaryValue};
 pub use tally::CountsByKey;
-pub use terms::{
-    AgentLossPolicy, BodySource, EndpointChoice, FleetTerms, InterventionTerms, OnInconclusive, RedactedText,
-    RemoteWatchTerms, ScriptTerms, Terms, TextKind,
-};
 pub use tls::{TlsFailure, TlsSpec};
 pub use traffic::{OneOffRoute, Origin, Request, Route, SetupTeardown, StatusSet, Traffic};
 pub use transport::{ConnectionPlan, HttpChoice, ResolveSpec};

@@ -113,7 +113,7 @@ const RATE_RPS_MAX: f64 = 1e9;
 
 impl SelfMeasurement {
     /// Returns whether every figure is in its valid range.
-    pub fn is_bounded(&self) -> bool {
+    pub fn is_within_limits(&self) -> bool {
         let is_rate = |rate_rps: f64| rate_rps > 0.0 && rate_rps <= RATE_RPS_MAX;
         is_rate(self.highest_rps) && is_rate(self.rate_rps) && (0.0..=RATE_RPS_MAX).contains(&self.cpu_us)
     }

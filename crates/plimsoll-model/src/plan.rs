@@ -165,7 +165,7 @@ mod tests {
         let rate = LoadCurve::constant_for_duration(50.0, 2 * SECOND);
         let mut plan =
             Plan::for_get_request("h", 80, vec![], LoadShape::Open { rate, arrivals: ArrivalSpacing::Replayed });
-        assert!(plan.with_drawn_arrivals().is_none() && !plan.is_bounded());
+        assert!(plan.with_drawn_arrivals().is_none() && !plan.is_within_limits());
         let mut targets = RequestPaths::default();
         let entry =
             |target: &str| RequestListEntry { target: targets.push(target).expect("room"), route: 0, status: 200 };
@@ -174,10 +174,10 @@ mod tests {
         let (targets, facts) = (Arc::new(targets), ReplayFacts::default());
         plan.traffic.request_list = Some(Arc::new(RequestList { targets, entries, sessions, facts }));
         plan.traffic.choice = RouteChoice::Listed;
-        assert!(plan.is_bounded());
+        assert!(plan.is_within_limits());
         let drawn = plan.with_drawn_arrivals().expect("drawn").into_owned();
         let LoadShape::Given { arrivals } = &drawn.load.shape else { panic!("no moments") };
-        assert_eq!((arrivals.count(), drawn.is_bounded()), (100, true));
+        assert_eq!((arrivals.count(), drawn.is_within_limits()), (100, true));
         let asked = drawn.traffic.request_list.as_deref().expect("a list");
         let many = |target: u32| asked.entries.iter().filter(|entry| entry.target == target).count();
         assert!((0..3).all(|target| many(target) > 10), "{:?}", [many(0), many(1), many(2)]);

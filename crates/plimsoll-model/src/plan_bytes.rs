@@ -66,7 +66,7 @@ impl Plan {
             (Some(form), ..) if form != PLAN_FORMAT_VERSION => Err(PlanError::OtherVersion),
             (_, Some(()), (Some(traffic), Some(load), Some(carriage))) => {
                 let plan = Plan { traffic, load, connection_plan: carriage };
-                if plan.is_bounded() { Ok(plan) } else { Err(PlanError::NotAPlan) }
+                if plan.is_within_limits() { Ok(plan) } else { Err(PlanError::NotAPlan) }
             }
             _ => Err(PlanError::NotAPlan),
         }

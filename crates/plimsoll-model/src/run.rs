@@ -1,6 +1,7 @@
 //! The result of one load ([`Run`]), and an experiment of several loads ([`Experiment`]).
 
 use crate::agent_account::AgentAccount;
+use crate::experiment_settings::{ExperimentSettings, RedactedText};
 use crate::failed_response::{FailedResponse, merge_first_failures};
 use crate::histogram::Histogram;
 use crate::injector::Injector;
@@ -11,7 +12,6 @@ use crate::plan::LoadTag;
 use crate::probes::Probes;
 use crate::record::PlanRecord;
 use crate::spec::ExperimentSpec;
-use crate::terms::{RedactedText, Terms};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -402,7 +402,7 @@ pub struct Experiment {
     pub started_unix_ms: u64,
     /// The conditions of the experiment; `None` for a run file of an older version, whose
     /// experiment cannot be repeated.
-    pub terms: Option<Box<Terms<RedactedText>>>,
+    pub settings: Option<Box<ExperimentSettings<RedactedText>>>,
     /// The command line that repeats the experiment, without secrets.
     pub command: Vec<String>,
     /// The machine of the experiment, and the versions of its software.

@@ -62,7 +62,7 @@ impl SampleInterval {
     }
 
     /// Returns whether every number is in its valid range.
-    fn is_bounded(&self) -> bool {
+    fn is_within_limits(&self) -> bool {
         let names = self.names.len();
         // A sample represents at most one second of CPU time.
         (1..=1_000_000_000).contains(&self.period_ns)
@@ -133,12 +133,12 @@ impl SampledFunctions {
         SampledFunctions { stretches: joined.into_iter().collect(), refused: self.refused.clone() }
     }
 
-    pub(crate) fn is_bounded(&self, is_time: impl Fn(i64) -> bool) -> bool {
+    pub(crate) fn is_within_limits(&self, is_time: impl Fn(i64) -> bool) -> bool {
         self.stretches.iter().all(|stretch| {
             is_time(stretch.from_ns)
                 && is_time(stretch.to_ns)
                 && stretch.from_ns <= stretch.to_ns
-                && stretch.is_bounded()
+                && stretch.is_within_limits()
         })
     }
 }
@@ -204,7 +204,7 @@ mod tests {
         let bounded = |change: &dyn Fn(&mut SampleInterval)| {
             let mut one = sample_interval(0);
             change(&mut one);
-            SampledFunctions { stretches: vec![one], refused: None }.is_bounded(|ns| ns >= 0)
+            SampledFunctions { stretches: vec![one], refused: None }.is_within_limits(|ns| ns >= 0)
         };
         assert!(bounded(&|_| {}));
         assert!(!bounded(&|one| one.from_ns = -1));

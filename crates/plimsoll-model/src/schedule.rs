@@ -117,7 +117,7 @@ impl Schedule {
             let length_ns = stage.duration_ns.or(load.duration_ns).map_or(f64::INFINITY, |ns| ns as f64);
             add(stage.from, stage.to, length_ns);
         }
-        let open = match &load.shape {
+        let spacing = match &load.shape {
             // A replayed load needs only the number of arrivals in each stage from the schedule,
             // because `session_draws` draws the arrival times.
             LoadShape::Open { arrivals: ArrivalSpacing::Constant | ArrivalSpacing::Replayed, .. } => {
@@ -131,7 +131,7 @@ impl Schedule {
         let load_end_ns = load.duration_ns.map(|ns| ns + load.warmup_ns);
         let mut schedule = Schedule {
             segments,
-            spacing: open,
+            spacing,
             seed: load.seed,
             measured_from_ns: load.warmup_ns,
             end_ns: match (shape_end_ns, load_end_ns) {

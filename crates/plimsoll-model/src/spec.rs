@@ -4,7 +4,7 @@
 //! redacted records of plans.
 //!
 //! Not here: the choice of the next load (`plimsoll-analysis`), the command line, and the
-//! conditions of an experiment ([`crate::terms`]).
+//! conditions of an experiment ([`crate::experiment_settings`]).
 
 use crate::intervention::Intervention;
 use crate::load::ArrivalSpacing;
@@ -345,14 +345,14 @@ impl<P> ExperimentSpec<P> {
                 search,
                 budget_ns,
                 interventions,
-                requested_interventions: flagged,
-                setting_values: varied,
+                requested_interventions,
+                setting_values,
             }) => ExperimentSpec::Explain(ExplainSpec {
                 search: search.map_plan(each)?,
                 budget_ns,
                 interventions,
-                requested_interventions: flagged,
-                setting_values: varied,
+                requested_interventions,
+                setting_values,
             }),
             ExperimentSpec::Overload(OverloadSpec { search, line_rps, budget_ns, retries, second_target: against }) => {
                 let search = search.map_plan(&mut each)?;

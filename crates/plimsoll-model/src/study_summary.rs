@@ -101,7 +101,7 @@ impl StudySummary {
 
     /// Returns whether every figure is in its valid range: a damaged or hostile file can contain
     /// any JSON.
-    pub fn is_bounded(&self) -> bool {
+    pub fn is_within_limits(&self) -> bool {
         let is_rate = |value: f64| value.is_finite() && (0.0..=1e12).contains(&value);
         let line =
             self.line.is_none_or(|line| is_rate(line.rps) && is_rate(line.lower) && line.upper.is_none_or(is_rate));

@@ -65,8 +65,8 @@ fn plan_digest_input<'a>(asked: &ExperimentSpec, plan: &'a PlanRecord) -> PlanDi
         scenarios,
         data,
         variables,
-        setup_teardown_digest: around_digest,
-        request_list: listed,
+        setup_teardown_digest,
+        request_list,
     } = traffic;
     let json = |value: Result<serde_json::Value, serde_json::Error>| value.unwrap_or_default();
     let of_load = |shape: &LoadShape| LoadDigestInput {
@@ -81,8 +81,8 @@ fn plan_digest_input<'a>(asked: &ExperimentSpec, plan: &'a PlanRecord) -> PlanDi
             json(serde_json::to_value(scenarios)),
             json(serde_json::to_value(data)),
             variables,
-            around_digest,
-            json(serde_json::to_value(listed)),
+            setup_teardown_digest,
+            json(serde_json::to_value(request_list)),
         ),
         http: carriage.http.name(),
         streams_max: carriage.streams_max,

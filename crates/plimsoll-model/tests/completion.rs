@@ -5,7 +5,9 @@
 use plimsoll_model::completion::{
     RerunInputs, RerunUrl, RestoreError, TrafficFromFile, missing_inputs, number_equal_targets, restore_experiment,
 };
-use plimsoll_model::terms::{LogReadingTerms, OutputTerms, ProfilesTerms, ReplayTerms, TrafficFileTerms};
+use plimsoll_model::experiment_settings::{
+    LogReadingSettings, OutputSettings, ProfilesSettings, ReplaySettings, TrafficFileSettings,
+};
 use plimsoll_model::traffic::RouteChoice;
 use plimsoll_model::*;
 use std::collections::VecDeque;
@@ -43,8 +45,8 @@ fn comparison_spec(a: Plan, b: Plan) -> ExperimentSpec<Plan> {
     ExperimentSpec::Prove(ProveSpec { blocks, criterion: Criterion::Goodput, margin: 0.02, profiles: None })
 }
 
-fn default_terms_with_targets(asked: &ExperimentSpec<Plan>, user_info: &[bool]) -> Terms<String> {
-    Terms { targets: number_equal_targets(asked.plans(), user_info), ..Terms::default() }
+fn default_settings_with_targets(asked: &ExperimentSpec<Plan>, user_info: &[bool]) -> ExperimentSettings<String> {
+    ExperimentSettings { targets: number_equal_targets(asked.plans(), user_info), ..ExperimentSettings::default() }
 }
 
 fn rerun_url(target: &str) -> RerunUrl {
@@ -53,7 +55,7 @@ fn rerun_url(target: &str) -> RerunUrl {
 }
 
 /// A reader of traffic files that finds no file.
-fn read_no_traffic_file(_: &Terms<String>) -> Option<Vec<TrafficFromFile>> {
+fn read_no_traffic_file(_: &ExperimentSettings<String>) -> Option<Vec<TrafficFromFile>> {
     None
 }
 
@@ -78,11 +80,11 @@ fn inputs_from_texts(given: &[(TextKind, &str)]) -> RerunInputs {
 fn assert_restored(
     name: &str,
     asked: &ExperimentSpec<Plan>,
-    terms: &Terms<String>,
+    settings: &ExperimentSettings<String>,
     given: RerunInputs,
     expect: &[TextKind],
 ) {
-    let (record, recorded) = (asked.record(), terms.record());
+    let (record, recorded) = (asked.record(), settings.record());
     let json = format!(
         "{}{}",
         serde_json::to_string(&record).expect("serialises"),
@@ -91,10 +93,10 @@ fn assert_restored(
     assert!(!json.contains(SECRET_TOKEN) && !json.contains("s3cret"), "{name}: {json}");
     let kinds: Vec<TextKind> = missing_inputs(&record, &recorded).iter().map(|it| it.kind).collect();
     assert_eq!(kinds, expect, "{name}");
-    let (again, terms_again) = restore_experiment(&record, &recorded, given, &mut read_no_traffic_file)
+    let (again, settings_again) = restore_experiment(&record, &recorded, given, &mut read_no_traffic_file)
         .unwrap_or_else(|why| panic!("{name}: {why:?}"));
-    assert_eq!((&again, &terms_again), (asked, terms), "{name}");
-    assert_eq!((again.record(), terms_again.record()), (record.clone(), recorded.clone()), "{name}");
+    assert_eq!((&again, &settings_again), (asked, settings), "{name}");
+    assert_eq!((again.record(), settings_again.record()), (record.clone(), recorded.clone()), "{name}");
     if !expect.is_empty() {
         assert_eq!(
             restore_experiment(&record, &recorded, RerunInputs::default(), &mut read_no_traffic_file),
@@ -110,7 +112,7 @@ fn a_record_is_restored_with_its_inputs() {
     assert_restored(
         "nothing is left out",
         &plain,
-        &default_terms_with_targets(&plain, &[]),
+        &default_settings_with_targets(&plain, &[]),
         RerunInputs::default(),
         &[],
     );
@@ -125,11 +127,11 @@ fn a_record_is_restored_with_its_inputs() {
         body: text_body_input("s3cret body"),
         ..RerunInputs::default()
     };
-    let with_body = Terms { body: Some(BodySource::Text), ..default_terms_with_targets(&secret, &[]) };
+    let with_body = ExperimentSettings { body: Some(BodySource::Text), ..default_settings_with_targets(&secret, &[]) };
     let kinds = [TextKind::Url, TextKind::Header, TextKind::Header, TextKind::Header, TextKind::Body];
     assert_restored("request", &secret, &with_body, given.clone(), &kinds);
     // A file name without secrets stays in the record, and the file is read again.
-    let file = Terms { body: Some(BodySource::File("/tmp/order.json".to_owned())), ..with_body.clone() };
+    let file = ExperimentSettings { body: Some(BodySource::File("/tmp/order.json".to_owned())), ..with_body.clone() };
     let from_file =
         RerunInputs { body: Some((BodySource::File("/tmp/order.json".into()), b"s3cret body".into())), ..given };
     assert_restored("file", &secret, &file, from_file, &kinds[..4]);
@@ -137,30 +139,30 @@ fn a_record_is_restored_with_its_inputs() {
     unix.connection_plan.unix = Some(format!("/run/{SECRET_TOKEN}"));
     unix.connection_plan.tls = Some(TlsSpec { server_name: "h".into(), verify: false, ..TlsSpec::default() });
     let unix = run_spec_with_plan(unix);
-    let complete = Terms {
+    let complete = ExperimentSettings {
         issuers: Some(format!("/{SECRET_TOKEN}/ca.pem")),
         certificate: Some(format!("/{SECRET_TOKEN}/own.pem")),
         key: Some("/run/key.pem".to_owned()),
-        profiles: Some(ProfilesTerms {
+        profiles: Some(ProfilesSettings {
             endpoint: EndpointChoice::At(vec!["http://h/a".to_owned(), format!("http://u:{SECRET_TOKEN}@h/")]),
             seconds: 5,
         }),
-        output: OutputTerms {
+        output: OutputSettings {
             json: true,
             file: Some("/tmp/x".to_owned()),
-            ..default_terms_with_targets(&unix, &[]).output
+            ..default_settings_with_targets(&unix, &[]).output
         },
-        ..default_terms_with_targets(&unix, &[])
+        ..default_settings_with_targets(&unix, &[])
     };
     let mut complete_with = complete.clone();
     complete_with.builds.a = Some("KEY=s3cret ./a".into());
     complete_with.builds.before_block = Some("true".into());
     complete_with.probes.metrics = Some(EndpointChoice::At(vec![format!("http://h/?k={SECRET_TOKEN}")]));
     complete_with.probes.cgroup = Some(SECRET_TOKEN.into());
-    complete_with.changes.reference = Some(format!("http://h/?r={SECRET_TOKEN}"));
+    complete_with.interventions.reference = Some(format!("http://h/?r={SECRET_TOKEN}"));
     // The two header fields that identify clients have the same name. Each header field is a
     // separate input, and the inputs keep their order.
-    complete_with.changes.identities =
+    complete_with.interventions.identities =
         vec![format!("x-api-key: {SECRET_TOKEN}"), format!("x-api-key: {SECRET_TOKEN}2")];
     let given = inputs_from_texts(&[
         (TextKind::Unix, &format!("/run/{SECRET_TOKEN}")),
@@ -188,13 +190,14 @@ fn a_record_is_restored_with_its_inputs() {
         TextKind::BuildA,
         TextKind::BeforeBlock,
     ];
-    assert_restored("terms", &unix, &complete_with, given, &kinds);
-    let whole = Terms { builds: complete_with.builds.clone(), ..default_terms_with_targets(&plain, &[]) };
-    let mut whole = Terms { ..whole };
+    assert_restored("settings", &unix, &complete_with, given, &kinds);
+    let whole =
+        ExperimentSettings { builds: complete_with.builds.clone(), ..default_settings_with_targets(&plain, &[]) };
+    let mut whole = ExperimentSettings { ..whole };
     whole.builds.record_commands = true;
     whole.builds.a = Some("./a --port 1".into());
     assert_restored("whole commands", &plain, &whole, RerunInputs::default(), &[]);
-    let mut demo = default_terms_with_targets(&plain, &[]);
+    let mut demo = default_settings_with_targets(&plain, &[]);
     demo.demo = true;
     assert_restored("demo", &plain, &demo, RerunInputs::default(), &[]);
 }
@@ -204,7 +207,7 @@ fn urls_with_a_user_are_requested_again() {
     let side = |target: &str, value: &str| post_plan(target, &[("X-Any", "s3cret"), ("Authorization", value)], "");
     let (a, b) = ("Basic s3cret1", "Basic s3cret2");
     let asked = comparison_spec(side("/", a), side("/", b));
-    let terms = default_terms_with_targets(&asked, &[true, true]);
+    let settings = default_settings_with_targets(&asked, &[true, true]);
     let with = |value: &str| RerunUrl { authorization: Some(value.into()), ..rerun_url("/") };
     let given = |urls: &[RerunUrl]| RerunInputs {
         urls: urls.iter().cloned().collect(),
@@ -214,11 +217,11 @@ fn urls_with_a_user_are_requested_again() {
     assert_restored(
         "users",
         &asked,
-        &terms,
+        &settings,
         given(&[with(a), with(b)]),
         &[TextKind::Url, TextKind::Header, TextKind::Url],
     );
-    let (record, recorded) = (asked.record(), terms.record());
+    let (record, recorded) = (asked.record(), settings.record());
     for (urls, expect) in [
         (vec![with(a), with(a)], RestoreError::TargetEqualityChanged),
         (vec![with(a)], RestoreError::Missing),
@@ -301,9 +304,9 @@ fn a_rerun_with_different_inputs_is_refused() {
             "Differs(MissingInput { kind: Body",
         ),
     ] {
-        let terms = Terms { body: Some(BodySource::Text), ..default_terms_with_targets(asked, &[]) };
+        let settings = ExperimentSettings { body: Some(BodySource::Text), ..default_settings_with_targets(asked, &[]) };
         let outcome =
-            restore_experiment(&asked.record(), &terms.record(), given, &mut read_no_traffic_file).map(|_| ());
+            restore_experiment(&asked.record(), &settings.record(), given, &mut read_no_traffic_file).map(|_| ());
         assert!(format!("{outcome:?}").starts_with(&format!("Err({expect}")), "{name}: {outcome:?}");
     }
     let side = |target: &str| post_plan(target, &[], "");
@@ -316,7 +319,7 @@ fn a_rerun_with_different_inputs_is_refused() {
         let given = RerunInputs { urls: given.into_iter().map(rerun_url).collect(), ..RerunInputs::default() };
         let outcome = restore_experiment(
             &asked.record(),
-            &default_terms_with_targets(&asked, &[]).record(),
+            &default_settings_with_targets(&asked, &[]).record(),
             given,
             &mut read_no_traffic_file,
         );
@@ -332,9 +335,9 @@ fn a_requested_number_of_connections_is_repeated() {
         let mut fitted = post_plan("/", &[], "");
         fitted.connection_plan.connections_max = 32;
         let asked = run_spec_with_plan(fitted);
-        let terms = Terms { connections_max: asked_for, ..default_terms_with_targets(&asked, &[]) };
+        let settings = ExperimentSettings { connections_max: asked_for, ..default_settings_with_targets(&asked, &[]) };
         let (again, _) =
-            restore_experiment(&asked.record(), &terms.record(), RerunInputs::default(), &mut read_no_traffic_file)
+            restore_experiment(&asked.record(), &settings.record(), RerunInputs::default(), &mut read_no_traffic_file)
                 .expect("whole");
         assert_eq!(again.plans()[0].connection_plan.connections_max, expect);
     }
@@ -348,7 +351,7 @@ fn a_rerun_reads_the_traffic_file_again() {
     mixed.traffic.routes.push(Route::new(Request::get_root()));
     (mixed.traffic.preflight, mixed.connection_plan.unix) = (None, Some("/run/api.sock".into()));
     let asked = run_spec_with_plan(mixed.clone());
-    let mix = TrafficFileTerms {
+    let mix = TrafficFileSettings {
         file: format!("/tmp/{SECRET_TOKEN}/mix.toml"),
         bases: vec!["http://h/?token=abc".to_owned()],
         headers: vec!["Accept: a/b".to_owned(), "X-Any: s3cret".to_owned()],
@@ -357,8 +360,8 @@ fn a_rerun_reads_the_traffic_file_again() {
         in_turn: false,
         timeout_ns: 1,
     };
-    let terms = Terms { mix: Some(mix.clone()), ..default_terms_with_targets(&asked, &[]) };
-    let (record, recorded) = (asked.record(), terms.record());
+    let settings = ExperimentSettings { mix: Some(mix.clone()), ..default_settings_with_targets(&asked, &[]) };
+    let (record, recorded) = (asked.record(), settings.record());
     let json = serde_json::to_string(&recorded).expect("serialises");
     assert!(!json.contains(SECRET_TOKEN) && !json.contains("s3cret") && json.contains("a/b"), "{json}");
     let kinds: Vec<TextKind> = missing_inputs(&record, &recorded).iter().map(|it| it.kind).collect();
@@ -369,8 +372,9 @@ fn a_rerun_reads_the_traffic_file_again() {
         ..inputs_from_texts(&[(TextKind::Traffic, &mix.file)])
     };
     let from = |traffic: &Traffic| Some(vec![TrafficFromFile { traffic: traffic.clone(), arrivals: None }]);
-    let mut of_file = |read: &Terms<String>| from(&mixed.traffic).filter(|_| read.mix.as_ref() == Some(&mix));
-    assert_eq!(restore_experiment(&record, &recorded, given.clone(), &mut of_file), Ok((asked, terms)));
+    let mut of_file =
+        |read: &ExperimentSettings<String>| from(&mixed.traffic).filter(|_| read.mix.as_ref() == Some(&mix));
+    assert_eq!(restore_experiment(&record, &recorded, given.clone(), &mut of_file), Ok((asked, settings)));
     let mut other = mixed.traffic.clone();
     other.routes[0].request.body = b"s3cret bode".to_vec();
     let outcome = restore_experiment(&record, &recorded, given.clone(), &mut |_| from(&other));
@@ -414,13 +418,13 @@ fn log_replay_plan(last_ns: u64, status: u16) -> Plan {
 #[test]
 fn a_rerun_needs_the_same_log() {
     let asked = run_spec_with_plan(log_replay_plan(9, 200));
-    let replay = ReplayTerms {
+    let replay = ReplaySettings {
         logs: vec!["access.log".to_owned(), format!("/tmp/{SECRET_TOKEN}/access.log")],
         target: "http://h/".to_owned(),
         headers: vec!["X-Any: s3cret".to_owned()],
         ok_status: StatusSet::default(),
         timeout_ns: 1,
-        reading: LogReadingTerms::default(),
+        reading: LogReadingSettings::default(),
         speed_milli: 1000,
         scale_milli: 1000,
         only: vec![],
@@ -429,8 +433,8 @@ fn a_rerun_needs_the_same_log() {
         length_ns: None,
         draws_sessions: false,
     };
-    let terms = Terms { replay: Some(replay), ..default_terms_with_targets(&asked, &[]) };
-    let (record, recorded) = (asked.record(), terms.record());
+    let settings = ExperimentSettings { replay: Some(replay), ..default_settings_with_targets(&asked, &[]) };
+    let (record, recorded) = (asked.record(), settings.record());
     let json = serde_json::to_string(&(&record, &recorded)).expect("serialises");
     assert!(!json.contains(SECRET_TOKEN) && !json.contains("s3cret") && !json.contains("abc"), "{json}");
     let given = RerunInputs {
@@ -444,12 +448,12 @@ fn a_rerun_needs_the_same_log() {
     let read = |last_ns: u64, status: u16| {
         let plan = log_replay_plan(last_ns, status);
         let LoadShape::Given { arrivals } = plan.load.shape else { panic!("no moments") };
-        move |_: &Terms<String>| {
+        move |_: &ExperimentSettings<String>| {
             Some(vec![TrafficFromFile { traffic: plan.traffic.clone(), arrivals: Some(arrivals.clone()) }])
         }
     };
     let again = restore_experiment(&record, &recorded, given.clone(), &mut read(9, 200));
-    assert_eq!(again, Ok((asked, terms)));
+    assert_eq!(again, Ok((asked, settings)));
     for (last_ns, status) in [(10, 200), (9, 404)] {
         let outcome = restore_experiment(&record, &recorded, given.clone(), &mut read(last_ns, status));
         assert!(matches!(outcome, Err(RestoreError::Differs(it)) if it.kind == TextKind::Log), "{last_ns} {status}");

@@ -297,7 +297,7 @@ proptest! {
     #[test]
     fn a_plan_round_trips(seed in any::<u64>()) {
         let plan = random_plan(seed);
-        prop_assert!(plan.is_bounded());
+        prop_assert!(plan.is_within_limits());
         prop_assert_eq!(Plan::from_bytes(&plan.to_bytes()), Ok(plan));
     }
 
@@ -315,7 +315,7 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] = byte;
         if let Ok(other) = Plan::from_bytes(&bytes) {
-            prop_assert!(other.is_bounded());
+            prop_assert!(other.is_within_limits());
             prop_assert_eq!(Plan::from_bytes(&other.to_bytes()), Ok(other));
         }
     }
@@ -323,7 +323,7 @@ proptest! {
     #[test]
     fn any_plan_bytes_are_decoded_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(plan) = Plan::from_bytes(&bytes) {
-            prop_assert!(plan.is_bounded());
+            prop_assert!(plan.is_within_limits());
         }
     }
 }

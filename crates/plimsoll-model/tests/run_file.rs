@@ -236,12 +236,12 @@ fn experiment_spec_for_seed(seed: u64) -> ExperimentSpec {
     }
 }
 
-fn recorded_terms(targets: usize) -> Terms<RedactedText> {
-    let complete = Terms {
+fn recorded_settings(targets: usize) -> ExperimentSettings<RedactedText> {
+    let complete = ExperimentSettings {
         targets: vec![Default::default(); targets],
         issuers: Some("/etc/ca.pem".to_owned()),
         fail_if: Some("p99>1s".to_owned()),
-        ..Terms::default()
+        ..ExperimentSettings::default()
     };
     complete.record()
 }
@@ -264,7 +264,7 @@ fn random_experiment(seed: u64) -> Experiment {
         spec: experiment_spec_for_seed(seed),
         started_unix_ms: 1_700_000_000_000,
         command: vec!["plimsoll".into(), "find".into()],
-        terms: Some(Box::new(recorded_terms(experiment_spec_for_seed(seed).plans().len()))),
+        settings: Some(Box::new(recorded_settings(experiment_spec_for_seed(seed).plans().len()))),
         environment: Environment { cores: 2, ..Environment::default() },
         start_notes: StartNotes { warnings: vec!["slow".into()], adjustments: vec!["2 threads".into()] },
         trials,
@@ -484,7 +484,7 @@ fn files_of_other_formats_are_recognised() {
 /// needs.
 #[test]
 fn files_of_the_previous_version_are_read() {
-    let experiment = Experiment { terms: None, ..random_experiment(5) };
+    let experiment = Experiment { settings: None, ..random_experiment(5) };
     let mut bytes = codec::encode(&experiment);
     bytes[7] = 2;
     assert_eq!(codec::decode(&bytes).expect("a run file").experiment, experiment);
@@ -570,7 +570,7 @@ fn trial_end_updates_start_time_and_addresses() {
         command: Vec::new(),
         environment: Environment::default(),
         start_notes: StartNotes::default(),
-        terms: None,
+        settings: None,
     };
     let found = vec![address("10.0.0.1:80"), address("10.0.0.2:80")];
     let mut bytes = codec::MAGIC.to_vec();

@@ -7,7 +7,7 @@
 //! probe counts the sessions that wait, by process title or by thread state.
 
 use super::cgroup::{CpuLimit, SAMPLES_PER_SLOW_READING};
-use super::sink::{ReadingSchedule, SampleExtent, Sink};
+use super::sink::{ReadingExtent, ReadingSchedule, Sink};
 use super::threads::{ThreadReadSchedule, Threads, scale_to_all_threads};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::listener;
@@ -95,7 +95,7 @@ impl DownstreamProbe {
     /// Searches for dependencies of the processes `server` if a search is due. Reports the CPU time
     /// and the CPU quotas of the dependencies, and the database sessions that wait.
     pub fn sample(&mut self, server: &BTreeSet<u32>, sink: &mut Sink) {
-        let edge = sink.extent() == SampleExtent::Edge;
+        let edge = sink.extent() == ReadingExtent::Edge;
         if edge {
             self.look.make_due_now();
         }

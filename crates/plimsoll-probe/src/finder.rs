@@ -3,7 +3,7 @@
 
 use crate::watch_target::WatchTarget;
 use plimsoll_model::Failure;
-use plimsoll_model::terms::ProbesTerms;
+use plimsoll_model::experiment_settings::ProbesSettings;
 use plimsoll_sys::probe::listener::{self, SocketHolders};
 use plimsoll_sys::probe::process::read_process_stat;
 use plimsoll_sys::probe::sockets::{IpVersion, SocketDiagnostics, SocketFilter, SocketRow, states};
@@ -33,8 +33,8 @@ enum ServerSelector {
 }
 
 impl ServerSelector {
-    fn from_terms(terms: &ProbesTerms<String>) -> ServerSelector {
-        match (terms.pid, &terms.process) {
+    fn from_settings(settings: &ProbesSettings<String>) -> ServerSelector {
+        match (settings.pid, &settings.process) {
             (Some(pid), _) => ServerSelector::Pid(pid),
             (None, Some(name)) => ServerSelector::Name(name.clone()),
             (None, None) => ServerSelector::Listener,
@@ -60,14 +60,17 @@ pub struct ServerFinder {
 impl ServerFinder {
     /// Creates the finder and searches for the server. A missing process that the user named is an
     /// error. A missing listener is not an error.
-    pub fn new(terms: &ProbesTerms<String>, watched: &WatchTarget) -> Result<ServerFinder, Failure> {
-        ServerFinder::create_for_selector(ServerSelector::from_terms(terms), watched).search_at_start()
+    pub fn new(settings: &ProbesSettings<String>, watched: &WatchTarget) -> Result<ServerFinder, Failure> {
+        ServerFinder::create_for_selector(ServerSelector::from_settings(settings), watched).search_at_start()
     }
 
     /// Creates a finder for a server on this machine that clients on another machine reach at
     /// `addresses`.
-    pub fn for_server_at_port(terms: &ProbesTerms<String>, addresses: &[SocketAddr]) -> Result<ServerFinder, Failure> {
-        let (wanted, addresses) = (ServerSelector::from_terms(terms), addresses.to_vec());
+    pub fn for_server_at_port(
+        settings: &ProbesSettings<String>,
+        addresses: &[SocketAddr],
+    ) -> Result<ServerFinder, Failure> {
+        let (wanted, addresses) = (ServerSelector::from_settings(settings), addresses.to_vec());
         ServerFinder { wanted, addresses, unix: None, local: true, by_port: true, first: Err(String::new()) }
             .search_at_start()
     }

@@ -7,7 +7,7 @@
 
 use super::probe::Probe;
 use super::server::SharedFileTables;
-use super::sink::{ReadingSchedule, SampleExtent, Sink};
+use super::sink::{ReadingExtent, ReadingSchedule, Sink};
 use plimsoll_model::{SampleInterval, SampledStack, library_panic};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::process::numbered_entries;
@@ -204,7 +204,7 @@ impl Probe for FunctionSampling {
         self.update_threads(sink);
         self.collect_samples();
         let now_ns = monotonic_ns();
-        if sink.extent() == SampleExtent::Edge || now_ns.saturating_sub(self.interval.from_ns) >= SAMPLE_INTERVAL_NS {
+        if sink.extent() == ReadingExtent::Edge || now_ns.saturating_sub(self.interval.from_ns) >= SAMPLE_INTERVAL_NS {
             let in_kernel = self.sampler.as_ref().is_some_and(CpuSampler::in_kernel);
             let stretch = std::mem::replace(&mut self.interval, OpenSampleInterval::new(now_ns));
             sink.add_stack_samples(stretch.into_interval(now_ns, in_kernel));

@@ -5,7 +5,7 @@
 //! In a container with its own process ids, kernel threads are invisible, so the series
 //! `kernel.cpu` has no readings.
 
-use super::sink::{ReadingSchedule, SampleExtent, Sink};
+use super::sink::{ReadingExtent, ReadingSchedule, Sink};
 use plimsoll_sys::probe::process::{CpuClock, numbered_entries, read_process_stat};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,7 @@ impl KernelThreads {
 
     /// Reads the CPU time that the kernel's threads have used so far.
     pub fn sample(&mut self, sink: &mut Sink) {
-        if sink.extent() == SampleExtent::Edge {
+        if sink.extent() == ReadingExtent::Edge {
             self.look.make_due_now();
             self.read.make_due_now();
         }

@@ -46,7 +46,7 @@ pub use watch_target::WatchTarget;
 use metrics::MetricsProbe;
 use plimsoll_model::Failure;
 use plimsoll_model::Probes;
-use plimsoll_model::terms::ProbesTerms;
+use plimsoll_model::experiment_settings::ProbesSettings;
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 use probe::Probe;
 use sink::Sink;
@@ -129,42 +129,42 @@ struct WatchSite {
 
 impl Watcher {
     /// Starts to measure the process that listens on the target's address, or a named process,
-    /// which must exist. Returns `None` if the user asks for no probes (`terms.none`).
+    /// which must exist. Returns `None` if the user asks for no probes (`settings.none`).
     pub fn begin(
-        terms: &ProbesTerms<String>,
+        settings: &ProbesSettings<String>,
         watched: &WatchTarget,
         effort: ProbeEffort,
     ) -> Result<Option<Watcher>, Failure> {
-        if terms.none {
+        if settings.none {
             return Ok(None);
         }
         plimsoll_sys::process::drop_unmodified_file_pages();
-        let finder = ServerFinder::new(terms, watched)?;
+        let finder = ServerFinder::new(settings, watched)?;
         // A server process that is visible in `/proc` runs on this machine, whatever the server's
         // address.
         let local = watched.local || finder.initial_result().is_ok();
         let site = WatchSite {
             finder: Some(finder),
-            cgroup: terms.cgroup.as_deref().map(cgroup::CgroupProbe::from_flag_path).transpose()?,
+            cgroup: settings.cgroup.as_deref().map(cgroup::CgroupProbe::from_flag_path).transpose()?,
             addresses: watched.plan.connection_plan.addresses.clone(),
             local,
             is_remote_load: false,
         };
-        Watcher::start(site, MetricsProbe::from_terms(terms, watched)?, effort, SAMPLES_PER_HANDOVER).map(Some)
+        Watcher::start(site, MetricsProbe::from_settings(settings, watched)?, effort, SAMPLES_PER_HANDOVER).map(Some)
     }
 
     /// Starts to measure a server on this machine: a named process, or the server that another
     /// machine reaches at `addresses`. The function fails if the server does not exist.
     pub fn begin_for_remote_load(
-        terms: &ProbesTerms<String>,
+        settings: &ProbesSettings<String>,
         addresses: &[SocketAddr],
         effort: ProbeEffort,
     ) -> Result<Watcher, Failure> {
-        let finder = ServerFinder::for_server_at_port(terms, addresses)?;
+        let finder = ServerFinder::for_server_at_port(settings, addresses)?;
         finder.initial_result().clone().map_err(Failure::cannot_start)?;
         let site = WatchSite {
             finder: Some(finder),
-            cgroup: terms.cgroup.as_deref().map(cgroup::CgroupProbe::from_flag_path).transpose()?,
+            cgroup: settings.cgroup.as_deref().map(cgroup::CgroupProbe::from_flag_path).transpose()?,
             addresses: addresses.to_vec(),
             local: true,
             is_remote_load: true,
@@ -179,13 +179,13 @@ impl Watcher {
     /// machine, measures the server's processes. `shared` says whether the server runs on this
     /// machine, for example in a container.
     pub fn begin_generator_probes(
-        terms: &ProbesTerms<String>,
+        settings: &ProbesSettings<String>,
         watched: &WatchTarget,
         shared: bool,
     ) -> Result<Watcher, Failure> {
         let site =
             WatchSite { finder: None, cgroup: None, addresses: Vec::new(), local: shared, is_remote_load: false };
-        Watcher::start(site, MetricsProbe::from_terms(terms, watched)?, ProbeEffort::Little, SAMPLES_PER_HANDOVER)
+        Watcher::start(site, MetricsProbe::from_settings(settings, watched)?, ProbeEffort::Little, SAMPLES_PER_HANDOVER)
     }
 
     fn start(

@@ -6,7 +6,7 @@ use super::downstream::DownstreamProbe;
 use super::kernel::KernelThreads;
 use super::optional_file::OptionalFile;
 use super::probe::Probe;
-use super::sink::{ProbeEffort, SampleExtent, Sink};
+use super::sink::{ProbeEffort, ReadingExtent, Sink};
 use plimsoll_model::{Probes, SeriesKind};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::group::CpuClocks;
@@ -75,7 +75,7 @@ impl MachineProbe {
                 sink.counter("host.switches", "", stat.switches as f64);
                 sink.gauge("host.threads_runnable", "", stat.runnable as f64);
                 sink.gauge("host.threads_blocked", "", stat.blocked as f64);
-                if sink.extent() == SampleExtent::Edge {
+                if sink.extent() == ReadingExtent::Edge {
                     sink.gauge("host.cores", "", f64::from(stat.cores));
                     sink.gauge("target.local", "", f64::from(u8::from(self.local)));
                 }
@@ -134,7 +134,7 @@ impl Probe for MachineProbe {
         if let Some(cpu_ns) = self.clock.and_then(|clock| clock.read_ns().ok()) {
             sink.counter("client.cpu", "ns", (cpu_ns + others_ns) as f64);
         }
-        if sink.extent() != SampleExtent::Least {
+        if sink.extent() != ReadingExtent::Least {
             self.report_run_queue_wait(sink);
         }
     }

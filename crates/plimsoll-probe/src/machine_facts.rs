@@ -24,7 +24,7 @@ pub fn read(sample: Duration) -> MachineFacts {
     let cores_online = process::cores_online();
     // The check whether a thread can have its own file table runs in a new thread. After the check,
     // this new thread can no longer use the open files of the process.
-    let own_tables = std::thread::spawn(|| process::unshare_file_table(None).is_ok()).join().unwrap_or(false);
+    let has_own_file_tables = std::thread::spawn(|| process::unshare_file_table(None).is_ok()).join().unwrap_or(false);
     MachineFacts {
         cores: process::cores(),
         cores_online,
@@ -34,7 +34,7 @@ pub fn read(sample: Duration) -> MachineFacts {
         governors: read_cpu_governors(cores_online),
         interference: measure_interference(sample),
         files_max: process::raise_open_files_limit(),
-        has_own_file_tables: own_tables,
+        has_own_file_tables,
         local_ports: process::local_port_count(),
         ports_in_time_wait: process::time_wait_connections(),
         accept_queue_max: process::backlog_max(),

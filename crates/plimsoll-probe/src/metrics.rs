@@ -8,8 +8,8 @@ use super::sink::Sink;
 use crate::fetch::{ByteBudget, FetchResponse, FetchTarget, fetch};
 use crate::watch_target::WatchTarget;
 use plimsoll_model::Failure;
+use plimsoll_model::experiment_settings::ProbesSettings;
 use plimsoll_model::redact::{self, RedactionLevel};
-use plimsoll_model::terms::ProbesTerms;
 use plimsoll_model::{EndpointChoice, Plan, SeriesKind};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -33,8 +33,11 @@ pub struct MetricsProbe {
 
 impl MetricsProbe {
     /// Creates the probe for metrics; `None` if the user asks for no metrics.
-    pub fn from_terms(terms: &ProbesTerms<String>, watched: &WatchTarget) -> Result<Option<MetricsProbe>, Failure> {
-        let named = terms.metrics.as_ref().map(|served| match served {
+    pub fn from_settings(
+        settings: &ProbesSettings<String>,
+        watched: &WatchTarget,
+    ) -> Result<Option<MetricsProbe>, Failure> {
+        let named = settings.metrics.as_ref().map(|served| match served {
             EndpointChoice::ByTarget => None,
             EndpointChoice::At(urls) => urls.first().map(String::as_str),
         });

@@ -9,7 +9,7 @@
 
 use super::downstream::DependencyAddresses;
 use super::server::SharedFileTables;
-use super::sink::{ReadingSchedule, SampleExtent, Sink};
+use super::sink::{ReadingExtent, ReadingSchedule, Sink};
 use plimsoll_sys::probe::listener::{
     UnixConnection, ipv4_if_mapped, pids_in_other_networks, socket_inode, unix_connections,
 };
@@ -205,10 +205,10 @@ struct OpenFileSearch {
 }
 
 impl PeerProbe {
-    pub fn new(tables: SharedFileTables, asked: DependencyAddresses) -> PeerProbe {
+    pub fn new(tables: SharedFileTables, dependency_addresses: DependencyAddresses) -> PeerProbe {
         PeerProbe {
             tables,
-            dependency_addresses: asked,
+            dependency_addresses,
             look: ReadingSchedule::new(1_000_000_000),
             elsewhere: Vec::new(),
             foreign_schedule: ReadingSchedule::new(10_000_000_000),
@@ -272,15 +272,15 @@ impl PeerProbe {
         }
         let since_ns = self.search.as_ref().map_or(now_ns, |search| search.since_ns);
         match sink.extent() {
-            SampleExtent::Usual => {
+            ReadingExtent::Usual => {
                 self.continue_file_search(now_ns, FILES_PER_SAMPLE * sink.effort().cpu_budget_factor(), sink)
             }
             // A search that has waited long continues even without budget, because a server that
             // always uses up the budget would prevent the search for ever.
-            SampleExtent::Least if now_ns.saturating_sub(since_ns) >= SEARCH_BUDGET_WAIT_NS_MAX => {
+            ReadingExtent::Least if now_ns.saturating_sub(since_ns) >= SEARCH_BUDGET_WAIT_NS_MAX => {
                 self.continue_file_search(now_ns, FILES_PER_SAMPLE_MIN, sink);
             }
-            SampleExtent::Least | SampleExtent::Edge => {}
+            ReadingExtent::Least | ReadingExtent::Edge => {}
         }
         if self.search.is_none()
             && let Some(seen) = self.snapshot.take()
@@ -467,7 +467,7 @@ fn snapshot_candidate_connections(
             }
         },
     )?;
-    let (mut queued, mut led_away) = (BTreeMap::new(), OutsidePeers::default());
+    let (mut queued, mut outside) = (BTreeMap::new(), OutsidePeers::default());
     for (local, connection) in &mut found {
         if let (PeerAddress::Address(peer), Some(traffic)) = (&connection.peer, &mut connection.traffic) {
             traffic.bytes_in_transit =
@@ -480,23 +480,23 @@ fn snapshot_candidate_connections(
                 // address cannot be in another namespace.
                 None if peer.ip().to_canonical().is_loopback() => {}
                 None => {
-                    led_away.ends.insert((ipv4_if_mapped(*local), ipv4_if_mapped(*peer)));
+                    outside.ends.insert((ipv4_if_mapped(*local), ipv4_if_mapped(*peer)));
                 }
             }
         }
     }
     let links = unix_connections(asker);
     let mut listening = asker.unix_sockets(states::LISTEN).unwrap_or_default();
-    led_away.files = links.iter().filter(|link| !listening.iter().any(|it| link.leads_to(it, true))).cloned().collect();
+    outside.files = links.iter().filter(|link| !listening.iter().any(|it| link.leads_to(it, true))).cloned().collect();
     for asker in elsewhere.iter_mut() {
         let far = asker.unix_sockets(states::LISTEN).unwrap_or_default();
-        let wanted = |it: &UnixSocket| led_away.files.iter().any(|link| link.leads_to(it, false));
+        let wanted = |it: &UnixSocket| outside.files.iter().any(|link| link.leads_to(it, false));
         listening.extend(far.into_iter().filter(wanted));
     }
-    led_away.files.retain(|link| !listening.iter().any(|it| link.leads_to(it, false)));
+    outside.files.retain(|link| !listening.iter().any(|it| link.leads_to(it, false)));
     let mut foreign_accept_queues = BTreeMap::new();
     for asker in elsewhere {
-        let far = read_foreign_peers(asker, &led_away.ends);
+        let far = read_foreign_peers(asker, &outside.ends);
         foreign_accept_queues.extend(far.queued);
         for (local, connection) in &mut found {
             if let (PeerAddress::Address(peer), Some(traffic)) = (&connection.peer, &mut connection.traffic) {
@@ -505,7 +505,7 @@ fn snapshot_candidate_connections(
             }
         }
     }
-    led_away.ends.retain(|(_, peer)| !foreign_accept_queues.contains_key(peer));
+    outside.ends.retain(|(_, peer)| !foreign_accept_queues.contains_key(peer));
     let mut connections: Vec<CandidateConnection> = found.into_iter().map(|(_, connection)| connection).collect();
     connections.extend(links.into_iter().map(|link| {
         let peer = PeerAddress::Unix(link.name());
@@ -527,7 +527,7 @@ fn snapshot_candidate_connections(
         unsent,
         queued,
         foreign_accept_queues,
-        outside: led_away,
+        outside,
     })
 }
 
@@ -654,7 +654,7 @@ mod tests {
     /// CPU budget of the probes.
     #[test]
     fn own_connections_are_found_despite_an_exhausted_budget() {
-        use crate::sink::{ProbeEffort, SampleExtent};
+        use crate::sink::{ProbeEffort, ReadingExtent};
         let store = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = store.local_addr().expect("bound");
         let _link = std::net::TcpStream::connect(address).expect("connected");
@@ -670,7 +670,7 @@ mod tests {
         let is_told = (0..80).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(100));
             sink.begin_sample(monotonic_ns(), false);
-            assert_eq!(sink.extent(), SampleExtent::Least);
+            assert_eq!(sink.extent(), ReadingExtent::Least);
             peers.sample(&mut asker, 1, monotonic_ns(), &mut sink);
             sink.take().series.contains_key(&name)
         });

@@ -4,7 +4,7 @@
 use super::downstream::{DependencyAddresses, DownstreamProbe};
 use super::finder::{FoundServer, ServerFinder};
 use super::probe::{LiveServerCpu, Probe};
-use super::sink::{ReadingSchedule, SampleExtent, Sink};
+use super::sink::{ReadingExtent, ReadingSchedule, Sink};
 use super::threads::{BUSY_CORE_SHARE_MIN, ThreadReadSchedule, Threads, scale_to_all_threads};
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::clock::monotonic_ns;
@@ -175,9 +175,9 @@ impl ServerProcess {
             }
         }
         let whole = match sink.extent() {
-            SampleExtent::Least => false,
-            SampleExtent::Usual => self.looks.is_multiple_of(READINGS_PER_THREAD_SUM),
-            SampleExtent::Edge => true,
+            ReadingExtent::Least => false,
+            ReadingExtent::Usual => self.looks.is_multiple_of(READINGS_PER_THREAD_SUM),
+            ReadingExtent::Edge => true,
         };
         self.looks += 1;
         let source = if whole { &self.whole } else { &self.brief };
@@ -377,7 +377,7 @@ impl ServerProbe {
     /// least one reading included the kernel's slow sums over all threads of a process.
     fn sample_cpu(&mut self, sink: &Sink) -> bool {
         let (buffer, count) = (&mut self.buffer, self.members.len().max(1));
-        let length = if sink.extent() == SampleExtent::Edge { count } else { PROCESSES_PER_SAMPLE_MAX };
+        let length = if sink.extent() == ReadingExtent::Edge { count } else { PROCESSES_PER_SAMPLE_MAX };
         let (mut number, start, mut whole) = (0, self.stats_turn, false);
         let ended: Vec<ServerProcess> = self
             .members
@@ -548,7 +548,7 @@ impl Probe for ServerProbe {
             }
         } else {
             let mut rescan = std::mem::replace(&mut self.rescan, ReadingSchedule::new(0));
-            if sink.extent() == SampleExtent::Edge {
+            if sink.extent() == ReadingExtent::Edge {
                 // Find children that started since the last reading, so that their work does not
                 // count as interference.
                 rescan.make_due_now();

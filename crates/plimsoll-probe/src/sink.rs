@@ -22,7 +22,7 @@ pub struct Sink {
     began_cpu_ns: u64,
     /// The number of the current sample.
     round: u64,
-    extent: SampleExtent,
+    extent: ReadingExtent,
     effort: ProbeEffort,
 }
 
@@ -46,9 +46,9 @@ impl ProbeEffort {
     }
 }
 
-/// The set of values that the current sample reads.
+/// How many values the probes read in one round of readings (a sample).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SampleExtent {
+pub enum ReadingExtent {
     /// The sample reads only cheap, quickly changing values, because the CPU budget is used up.
     Least,
     /// The sample reads quickly changing values, some other values in turn, and expensive values
@@ -61,16 +61,16 @@ pub enum SampleExtent {
 
 impl Sink {
     pub fn new(now_ns: u64, effort: ProbeEffort) -> Sink {
-        let seen = Probes::default();
-        let (budget, extent) = (CpuBudget::new(now_ns, thread_cpu_ns(), effort), SampleExtent::Usual);
-        let (server, unseen, sampling_refused) = (None, None, None);
+        let readings = Probes::default();
+        let (budget, extent) = (CpuBudget::new(now_ns, thread_cpu_ns(), effort), ReadingExtent::Usual);
+        let (server, unmeasured_reason, sampling_refused) = (None, None, None);
         let (before_ns, began_cpu_ns, round) = (now_ns, thread_cpu_ns(), 0);
         Sink {
-            readings: seen,
+            readings,
             now_ns,
             before_ns,
             server,
-            unmeasured_reason: unseen,
+            unmeasured_reason,
             sampling_refused,
             budget,
             began_cpu_ns,
@@ -82,7 +82,7 @@ impl Sink {
 
     /// Begins a sample. `edge` says whether the sample is at the start or end of a load.
     pub fn begin_sample(&mut self, now_ns: u64, edge: bool) {
-        if self.extent == SampleExtent::Edge {
+        if self.extent == ReadingExtent::Edge {
             // A sample at the start or end of a load costs no budget, because no load runs then.
             self.budget.add_cpu_ns(thread_cpu_ns().saturating_sub(self.began_cpu_ns));
         }
@@ -92,14 +92,14 @@ impl Sink {
         self.budget.add_elapsed_time(now_ns);
         self.budget.cap_unused_budget(thread_cpu_ns());
         self.extent = match self.budget.left_ns(thread_cpu_ns()) {
-            _ if edge => SampleExtent::Edge,
-            0 => SampleExtent::Least,
-            _ => SampleExtent::Usual,
+            _ if edge => ReadingExtent::Edge,
+            0 => ReadingExtent::Least,
+            _ => ReadingExtent::Usual,
         };
     }
 
     /// Returns the set of values that the current sample reads.
-    pub fn extent(&self) -> SampleExtent {
+    pub fn extent(&self) -> ReadingExtent {
         self.extent
     }
 
@@ -113,9 +113,9 @@ impl Sink {
     /// every value is due.
     pub fn is_due_in_this_sample(&self, every: u64, place: u64) -> bool {
         match self.extent {
-            SampleExtent::Least => false,
-            SampleExtent::Usual => self.round % every == place,
-            SampleExtent::Edge => true,
+            ReadingExtent::Least => false,
+            ReadingExtent::Usual => self.round % every == place,
+            ReadingExtent::Edge => true,
         }
     }
 
@@ -316,16 +316,16 @@ impl ReadingSchedule {
             return None;
         }
         let room = match sink.extent {
-            SampleExtent::Least => false,
+            ReadingExtent::Least => false,
             // The CPU time of the last run is the best estimate of the next cost. A reading that
             // costs more than half of the largest budget runs once more than half of the largest
             // budget is left.
-            SampleExtent::Usual => sink.budget_left_ns() > self.cost_ns.min(CpuBudget::SAVED_BUDGET_NS_MAX / 2),
-            SampleExtent::Edge => self.cost_ns <= LOAD_EDGE_COST_NS_MAX,
+            ReadingExtent::Usual => sink.budget_left_ns() > self.cost_ns.min(CpuBudget::SAVED_BUDGET_NS_MAX / 2),
+            ReadingExtent::Edge => self.cost_ns <= LOAD_EDGE_COST_NS_MAX,
         };
         let waits_since_ns = *self.waits_since_ns.get_or_insert(now_ns);
         let is_overdue = now_ns - waits_since_ns >= self.pause_ns(sink.effort).max(BUDGET_WAIT_NS_MIN);
-        if !room && (sink.extent == SampleExtent::Edge || !is_overdue) {
+        if !room && (sink.extent == ReadingExtent::Edge || !is_overdue) {
             return None;
         }
         let before_ns = thread_cpu_ns();

@@ -41,14 +41,14 @@ impl SocketProbe {
     pub fn new(target: u16, root: Option<u32>, tables: SharedFileTables, asked: DependencyAddresses) -> SocketProbe {
         let asker = root.map_or_else(SocketDiagnostics::open, SocketDiagnostics::open_process_or_own_namespace);
         let mut asker = asker.map_err(|error| format!("netlink: {}", system_text(&error)));
-        let (ports, others) = match &mut asker {
+        let (ports, ports_differ) = match &mut asker {
             Ok(asker) => own_ports::server_listening_ports(asker, &tables, target),
             Err(_) => (vec![target], false),
         };
         SocketProbe {
             target,
             ports,
-            ports_differ: others,
+            ports_differ,
             asker,
             listeners: Vec::new(),
             listeners_schedule: ReadingSchedule::new(5_000_000_000),
@@ -93,7 +93,7 @@ impl SocketProbe {
             listeners,
             sending,
             looked_ns,
-            ports_differ: others,
+            ports_differ,
             ..
         } = self
         else {
@@ -141,7 +141,7 @@ impl SocketProbe {
                 sink.gauge("accepted.connections", "", count as f64);
                 sink.gauge("accepted.receive_queue", "bytes", receive as f64);
                 sink.gauge("accepted.send_queue", "bytes", send as f64);
-                sink.gauge("accepted.by_others", "", f64::from(u8::from(*others)));
+                sink.gauge("accepted.by_others", "", f64::from(u8::from(*ports_differ)));
                 let at_ns = monotonic_ns();
                 if !now.is_empty() && *looked_ns > 0 {
                     // The gauges `window_limited` and `buffer_limited` are shares of the sending

@@ -1,6 +1,6 @@
 //! Tests of a whole measurement, in which the probes measure the test's own process.
 
-use super::sink::{CpuBudget, ProbeEffort, ReadingSchedule, SampleExtent, Sink};
+use super::sink::{CpuBudget, ProbeEffort, ReadingExtent, ReadingSchedule, Sink};
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 
@@ -84,10 +84,10 @@ fn edge_readings_cost_no_budget() {
     sink.begin_sample(monotonic_ns(), true);
     spin(100_000_000);
     sink.begin_sample(monotonic_ns(), false);
-    assert_eq!(sink.extent(), SampleExtent::Usual);
+    assert_eq!(sink.extent(), ReadingExtent::Usual);
     spin(100_000_000);
     sink.begin_sample(monotonic_ns(), false);
-    assert_eq!(sink.extent(), SampleExtent::Least);
+    assert_eq!(sink.extent(), ReadingExtent::Least);
 }
 
 /// Checks that a reading that has waited for long runs even if the CPU budget is always used up.
@@ -99,7 +99,7 @@ fn delayed_readings_run_without_budget() {
     let (mut seldom, begun_ns, mut read_ms) = (ReadingSchedule::new(0), monotonic_ns(), Vec::new());
     while monotonic_ns() < begun_ns + 2_500_000_000 {
         sink.begin_sample(monotonic_ns(), false);
-        assert_eq!(sink.extent(), SampleExtent::Least);
+        assert_eq!(sink.extent(), ReadingExtent::Least);
         read_ms.extend(seldom.read_if_due(&sink, || (monotonic_ns() - begun_ns) / 1_000_000));
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
@@ -116,14 +116,14 @@ fn a_sample_reads_what_its_budget_allows() {
         sink.begin_sample(monotonic_ns(), false);
         turns += u32::from(sink.is_due_in_this_sample(5, 2));
     }
-    assert_eq!((turns, sink.extent()), (2, SampleExtent::Usual));
+    assert_eq!((turns, sink.extent()), (2, ReadingExtent::Usual));
     // The test uses more CPU time at once than the budget of the readings for one second.
     let start_ns = thread_cpu_ns();
     while thread_cpu_ns() < start_ns + 30_000_000 {}
     let mut expensive = ReadingSchedule::new(0);
     for _ in 0..10 {
         sink.begin_sample(monotonic_ns(), false);
-        assert_eq!(sink.extent(), SampleExtent::Least);
+        assert_eq!(sink.extent(), ReadingExtent::Least);
         turns += u32::from(sink.is_due_in_this_sample(5, 2));
         seldom += u32::from(expensive.read_if_due(&sink, || ()).is_some());
     }

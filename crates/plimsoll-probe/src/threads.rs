@@ -2,7 +2,7 @@
 //! CPU time so far, are read in every sample. Threads with little CPU time are read in turn, over
 //! all processes of the server ([`ThreadReadSchedule`]).
 
-use super::sink::{ProbeEffort, ReadingSchedule, SampleExtent, Sink};
+use super::sink::{ProbeEffort, ReadingExtent, ReadingSchedule, Sink};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::ProcFile;
 use plimsoll_sys::probe::process::{
@@ -124,11 +124,11 @@ pub struct ThreadReadSchedule {
 
 impl ThreadReadSchedule {
     /// Begins a sample of `count` threads in all.
-    pub fn begin_sample(&mut self, extent: SampleExtent, effort: ProbeEffort, count: usize) {
+    pub fn begin_sample(&mut self, extent: ReadingExtent, effort: ProbeEffort, count: usize) {
         let (times, states) = match extent {
-            SampleExtent::Least => (0, 0),
-            SampleExtent::Usual => (CPU_TIMES_PER_SAMPLE, STATES_PER_SAMPLE * effort.cpu_budget_factor() as usize),
-            SampleExtent::Edge => (CPU_TIMES_PER_EDGE, STATES_PER_SAMPLE),
+            ReadingExtent::Least => (0, 0),
+            ReadingExtent::Usual => (CPU_TIMES_PER_SAMPLE, STATES_PER_SAMPLE * effort.cpu_budget_factor() as usize),
+            ReadingExtent::Edge => (CPU_TIMES_PER_EDGE, STATES_PER_SAMPLE),
         };
         (self.times, self.states) = (self.times.next(times, count), self.states.next(states, count));
         self.passed = 0;
@@ -461,14 +461,14 @@ mod tests {
             let mut turns = ThreadReadSchedule::default();
             let told: Vec<bool> = (0..4 * expect)
                 .map(|_| {
-                    turns.begin_sample(SampleExtent::Usual, ProbeEffort::Thorough, count);
+                    turns.begin_sample(ReadingExtent::Usual, ProbeEffort::Thorough, count);
                     turns.are_thread_states_due()
                 })
                 .collect();
             let every: Vec<bool> = (1..=told.len()).map(|sample| count > 0 && sample % expect == 0).collect();
             assert_eq!(told, every, "{count}");
             assert_eq!(turns.round, if count > 0 { 4 } else { 1 }, "{count}");
-            turns.begin_sample(SampleExtent::Least, ProbeEffort::Thorough, count);
+            turns.begin_sample(ReadingExtent::Least, ProbeEffort::Thorough, count);
             assert!(!turns.are_thread_states_due(), "nothing is read, nothing is told: {count}");
         }
     }

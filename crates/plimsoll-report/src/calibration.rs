@@ -107,13 +107,13 @@ mod tests {
     use plimsoll_model::machine_facts::SelfMeasurement;
 
     fn agent_calibration(name: &str, highest_rps: f64, disturbed: Option<&str>) -> AgentCalibration {
-        let disturbed = disturbed.map(str::to_owned);
-        let measured = SelfMeasurement {
+        let disturbance = disturbed.map(str::to_owned);
+        let measurement = SelfMeasurement {
             highest_rps,
             cpu_us: 11.0,
             rate_rps: 10_000.0,
             lag_p99_ns: 90_000,
-            disturbance: disturbed,
+            disturbance,
         };
         let (name, machine, plimsoll) = (name.to_owned(), "0af3".to_owned(), "1.0".to_owned());
         AgentCalibration {
@@ -123,7 +123,7 @@ mod tests {
             cores: 2,
             clock_error_ns_max: 80_000,
             unix_s: 1,
-            measurement: measured,
+            measurement,
         }
     }
 

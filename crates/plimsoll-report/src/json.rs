@@ -138,7 +138,7 @@ impl<'a> CommonDocumentFields<'a> {
             target_local: environment.target_local,
             limits: environment.limits,
             revision: environment.revision.as_ref(),
-            tags: experiment.terms.as_ref().map_or(&[], |terms| &terms.output.tags),
+            tags: experiment.settings.as_ref().map_or(&[], |settings| &settings.output.tags),
         };
         let Experiment { started_unix_ms, command, .. } = experiment;
         let agents = agents::agent_fields(&fleet::sum_agents(experiment.trials.iter().map(|trial| &trial.run)));

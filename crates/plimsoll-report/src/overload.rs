@@ -64,16 +64,16 @@ fn watch_time_text(found: &OverloadResult) -> String {
 /// Formats the number of failed requests of a load step by kind; `-` if no request failed.
 fn failure_counts_text(refused: &UnsuccessfulCounts, is_grpc: bool) -> String {
     let UnsuccessfulCounts {
-        overload_status: too_much,
-        other_status: status,
+        overload_status,
+        other_status,
         timeout,
         connection,
         unsent,
         failure_time_p50_ns: after_p50_ns,
     } = *refused;
     let parts = [
-        (too_much, if is_grpc { "RESOURCE_EXHAUSTED or UNAVAILABLE" } else { "429 or 503" }),
-        (status, "other failed responses"),
+        (overload_status, if is_grpc { "RESOURCE_EXHAUSTED or UNAVAILABLE" } else { "429 or 503" }),
+        (other_status, "other failed responses"),
         (timeout, "timeout"),
         (connection, "connection"),
         (unsent, "never sent"),
@@ -239,8 +239,8 @@ struct RefusalCountsFields {
 impl From<&OverloadStep> for OverloadStepFields {
     fn from(step: &OverloadStep) -> OverloadStepFields {
         let UnsuccessfulCounts {
-            overload_status: too_much,
-            other_status: status,
+            overload_status,
+            other_status,
             timeout,
             connection,
             unsent,
@@ -249,21 +249,21 @@ impl From<&OverloadStep> for OverloadStepFields {
         let OverloadStep {
             factor,
             offered_rps,
-            retries_rps: again_rps,
+            retries_rps,
             goodput_rps,
-            succeeded_rps: answered_rps,
-            goodput_share: kept_share,
+            succeeded_rps,
+            goodput_share,
             accepted_p99_ns,
             ..
         } = *step;
-        let refused = RefusalCountsFields { too_much, status, timeout, connection, unsent, after_p50_ns };
+        let refused = RefusalCountsFields { too_much: overload_status, status: other_status, timeout, connection, unsent, after_p50_ns };
         OverloadStepFields {
             factor,
             offered_rps,
-            again_rps,
+            again_rps: retries_rps,
             goodput_rps,
-            answered_rps,
-            kept_share,
+            answered_rps: succeeded_rps,
+            kept_share: goodput_share,
             accepted_p99_ns,
             refused,
         }

@@ -230,7 +230,7 @@ pub(crate) fn environment_section(experiment: &Experiment, seed: Option<u64>, ad
         let dirty = if revision.dirty == Some(true) { ", with uncommitted changes" } else { "" };
         facts.push(("commit", format!("{}{branch}{dirty}", revision.commit)));
     }
-    let tags = experiment.terms.as_ref().map_or(&[][..], |terms| &terms.output.tags);
+    let tags = experiment.settings.as_ref().map_or(&[][..], |settings| &settings.output.tags);
     if !tags.is_empty() {
         let tags: Vec<String> = tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
         facts.push(("tags", tags.join(", ")));

@@ -42,8 +42,8 @@ pub fn render_difference_flame_graph(
     format: FlameFormat,
     report: &Report,
 ) -> String {
-    let (unit, per) = diff_cost_unit(comparison);
-    let of = per.map_or(String::new(), |per| format!(" a {per}"));
+    let (unit, divisor) = diff_cost_unit(comparison);
+    let of = divisor.map_or(String::new(), |per| format!(" a {per}"));
     let total = &comparison.total;
     let (from, to) = (format_with_unit(total.before, unit), format_with_unit(total.after, unit));
     let kind = &comparison.sample_type.kind;
@@ -53,7 +53,7 @@ pub fn render_difference_flame_graph(
         title,
         subtitle: &append_merged_frames_note(text, tree),
         unit,
-        divisor: per,
+        divisor,
         total: total.after,
     };
     draw(&flame, format, report)

@@ -283,8 +283,8 @@ fn missing_measure_text(why: EffectUnavailable) -> String {
 /// The longest time budget in ns that a message to the user may recommend: one day.
 const RECOMMENDED_BUDGET_NS_MAX: u64 = 24 * 3600 * 1_000_000_000;
 
-/// Formats which time budget or how many more blocks a comparison needs to reach a verdict; `None`
-/// if no estimate exists.
+/// Formats advice on how a comparison can reach a verdict: a sufficient time budget, or a number of
+/// further blocks. Returns `None` if no estimate exists.
 fn budget_advice_text(proof: &ComparisonResult) -> Option<String> {
     let more = proof.further_blocks?;
     let blocks = proof.stopped_by == ComparisonEnd::Blocks;

@@ -1,16 +1,18 @@
 //! Builds the command line that repeats a recorded experiment, from the flags that the run file
 //! contains. A secret that the run file withholds is therefore not in the built command line.
 //!
-//! Not here: the content of a run file (`plimsoll_model::terms`), and parsing command lines
-//! (`args`, `plan_from_args`).
+//! Not here: the content of a run file (`plimsoll_model::experiment_settings`), and parsing command
+//! lines (`args`, `plan_from_args`).
 
 use plimsoll_model::completion::has_one_url;
-use plimsoll_model::terms::{BUILD_START_NS_MAX_DEFAULT, CLOCK_ERROR_NS_MAX_DEFAULT, LogReadingTerms, ReplayTerms};
+use plimsoll_model::experiment_settings::{
+    BUILD_START_NS_MAX_DEFAULT, CLOCK_ERROR_NS_MAX_DEFAULT, LogReadingSettings, ReplaySettings,
+};
 use plimsoll_model::units::{SECOND, format_exact_duration};
 use plimsoll_model::{
-    AgentLossPolicy, ArrivalSpacing, BlocksSpec, BodySource, Criterion, EndpointChoice, ExperimentSpec, GrpcStatusSet,
-    HttpChoice, LevelDurations, Load, LoadShape, OnInconclusive, PlanRecord, RedactedText, RedactionLevel, RouteRecord,
-    Spin, StatusSet, Terms,
+    AgentLossPolicy, ArrivalSpacing, BlocksSpec, BodySource, Criterion, EndpointChoice, ExperimentSettings,
+    ExperimentSpec, GrpcStatusSet, HttpChoice, LevelDurations, Load, LoadShape, OnInconclusive, PlanRecord,
+    RedactedText, RedactionLevel, RouteRecord, Spin, StatusSet,
 };
 use plimsoll_traffic::target_url::default_port;
 
@@ -60,14 +62,14 @@ impl CommandLine {
     }
 }
 
-/// Returns the words of the command line that repeats an experiment. `terms` are the flags that the
-/// run file contains.
-pub fn repeat_command_words(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<String> {
+/// Returns the words of the command line that repeats an experiment. `settings` are the flags that
+/// the run file contains.
+pub fn repeat_command_words(asked: &ExperimentSpec, settings: &ExperimentSettings<RedactedText>) -> Vec<String> {
     let command = match asked {
-        ExperimentSpec::Run(_) if terms.replay.is_some() => "replay",
+        ExperimentSpec::Run(_) if settings.replay.is_some() => "replay",
         ExperimentSpec::Run(_) => "run",
         ExperimentSpec::Sweep(_) => "sweep",
-        ExperimentSpec::Find(_) if terms.demo => "demo",
+        ExperimentSpec::Find(_) if settings.demo => "demo",
         ExperimentSpec::Find(_) => "find",
         ExperimentSpec::Explain(_) => "explain",
         ExperimentSpec::Overload(_) => "overload",
@@ -76,41 +78,41 @@ pub fn repeat_command_words(asked: &ExperimentSpec, terms: &Terms<RedactedText>)
     let mut words = CommandLine(vec!["plimsoll".to_owned(), command.to_owned()]);
     let plans = asked.plans();
     let Some(first) = plans.first() else { return words.0 };
-    if !terms.demo {
-        add_traffic_flags(&mut words, first, terms);
-        add_connection_flags(&mut words, first, terms);
+    if !settings.demo {
+        add_traffic_flags(&mut words, first, settings);
+        add_connection_flags(&mut words, first, settings);
     }
-    add_study_flags(&mut words, asked, terms);
-    add_generator_flags(&mut words, &first.load, asked, terms);
-    add_probe_flags(&mut words, asked, terms);
-    words.add_optional_flag("--fail-if", terms.fail_if.as_ref());
-    words.add_flag_if("--on-inconclusive=pass", terms.on_inconclusive == Some(OnInconclusive::Pass));
-    words.add_flag_if("--on-inconclusive=fail", terms.on_inconclusive == Some(OnInconclusive::Fail));
-    for (flag, value) in terms.output.flags() {
+    add_study_flags(&mut words, asked, settings);
+    add_generator_flags(&mut words, &first.load, asked, settings);
+    add_probe_flags(&mut words, asked, settings);
+    words.add_optional_flag("--fail-if", settings.fail_if.as_ref());
+    words.add_flag_if("--on-inconclusive=pass", settings.on_inconclusive == Some(OnInconclusive::Pass));
+    words.add_flag_if("--on-inconclusive=fail", settings.on_inconclusive == Some(OnInconclusive::Fail));
+    for (flag, value) in settings.output.flags() {
         words.add_flag_by_name(flag, value.as_deref());
     }
     let beside = matches!(asked, ExperimentSpec::Overload(overload) if overload.second_target.is_some());
-    if let Some(replay) = &terms.replay {
+    if let Some(replay) = &settings.replay {
         match replay.draws_sessions {
             true => words.0.push(replay.target.text.clone()),
             false => words.0.extend(replay.logs.iter().map(|log| log.text.clone())),
         }
-    } else if let Some(mix) = &terms.mix {
+    } else if let Some(mix) = &settings.mix {
         words.0.extend(mix.bases.iter().map(|base| base.text.clone()));
-    } else if !terms.demo {
+    } else if !settings.demo {
         let shown = if has_one_url(asked) || beside { &plans[..1] } else { &plans[..] };
         words.0.extend(shown.iter().map(|plan| first_request_url(plan)));
     }
-    if let Some(script) = terms.script.as_ref().filter(|script| !script.args.is_empty()) {
+    if let Some(script) = settings.script.as_ref().filter(|script| !script.args.is_empty()) {
         words.0.push("--".to_owned());
         words.0.extend(script.args.iter().map(|arg| arg.text.clone()));
     }
     words.0
 }
 
-fn add_traffic_flags(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<RedactedText>) {
+fn add_traffic_flags(words: &mut CommandLine, plan: &PlanRecord, settings: &ExperimentSettings<RedactedText>) {
     let route = plan.traffic.first_route();
-    let (ok_status, timeout_ns) = match (&terms.replay, &terms.mix) {
+    let (ok_status, timeout_ns) = match (&settings.replay, &settings.mix) {
         (Some(replay), _) => {
             add_replay_flags(words, replay);
             (&replay.ok_status, replay.timeout_ns)
@@ -121,8 +123,8 @@ fn add_traffic_flags(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<R
             (&mix.ok_status, mix.timeout_ns)
         }
         (None, None) => {
-            words.add_optional_flag("--lua", terms.script.as_ref().map(|script| &script.file.text));
-            add_request_flags(words, route, terms);
+            words.add_optional_flag("--lua", settings.script.as_ref().map(|script| &script.file.text));
+            add_request_flags(words, route, settings);
             (&route.ok_status, route.timeout_ns)
         }
     };
@@ -136,7 +138,7 @@ fn add_traffic_flags(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<R
         words.add_flag_with_value("--ok-grpc", ok);
     }
     words.add_flag_if("--in-turn", route.in_turn);
-    if let Some(schema) = &terms.schema {
+    if let Some(schema) = &settings.schema {
         schema.protos.iter().for_each(|file| words.add_flag_with_value("--proto", &file.text));
         schema.proto_paths.iter().for_each(|folder| words.add_flag_with_value("--proto-path", &folder.text));
         words.add_redacted_text_flag("--descriptor-set", &schema.descriptor_set);
@@ -148,16 +150,16 @@ fn add_traffic_flags(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<R
         words.add_flag_with_value("--streams", plan.carriage.streams_max.to_string());
     }
     words.add_flag_if("--no-keepalive", !plan.carriage.keep_alive);
-    words.add_optional_flag("--max-connections", terms.connections_max);
-    words.add_flag_if("--no-preflight", !terms.preflight && terms.script.is_none());
-    words.add_flag_if("--allow-public", terms.public);
-    words.add_flag_if("--redact=all", terms.redact == RedactionLevel::All);
-    words.add_flag_if("--keep-failed-bodies", terms.redact == RedactionLevel::SecretsButBodies);
+    words.add_optional_flag("--max-connections", settings.connections_max);
+    words.add_flag_if("--no-preflight", !settings.preflight && settings.script.is_none());
+    words.add_flag_if("--allow-public", settings.public);
+    words.add_flag_if("--redact=all", settings.redact == RedactionLevel::All);
+    words.add_flag_if("--keep-failed-bodies", settings.redact == RedactionLevel::SecretsButBodies);
 }
 
 /// Adds the flags for replaying access logs: the log files, their format, and which requests to
 /// send.
-fn add_replay_flags(words: &mut CommandLine, replay: &ReplayTerms<RedactedText>) {
+fn add_replay_flags(words: &mut CommandLine, replay: &ReplaySettings<RedactedText>) {
     match replay.draws_sessions {
         true => replay.logs.iter().for_each(|log| words.add_flag_with_value("--replay", &log.text)),
         false => words.add_flag_with_value("--target", &replay.target.text),
@@ -170,7 +172,7 @@ fn add_replay_flags(words: &mut CommandLine, replay: &ReplayTerms<RedactedText>)
     replay.skip.iter().for_each(|pattern| words.add_flag_with_value("--skip", pattern));
     words.add_flag_if("--allow-unsafe", replay.with_unsafe);
     words.add_optional_flag("--duration", replay.length_ns.map(format_exact_duration));
-    let LogReadingTerms { log_format, field, session, fold, strict } = &replay.reading;
+    let LogReadingSettings { log_format, field, session, fold, strict } = &replay.reading;
     words.add_optional_flag("--log-format", log_format.as_ref());
     words.add_optional_flag("--field", field.as_ref());
     words.add_optional_flag("--session", session.as_ref());
@@ -179,12 +181,12 @@ fn add_replay_flags(words: &mut CommandLine, replay: &ReplayTerms<RedactedText>)
 }
 
 /// Adds the flags that describe the request, for a load with a single URL.
-fn add_request_flags(words: &mut CommandLine, route: &RouteRecord, terms: &Terms<RedactedText>) {
-    let usual = if terms.body.is_some() || route.ok_grpc.is_some() { "POST" } else { "GET" };
+fn add_request_flags(words: &mut CommandLine, route: &RouteRecord, settings: &ExperimentSettings<RedactedText>) {
+    let usual = if settings.body.is_some() || route.ok_grpc.is_some() { "POST" } else { "GET" };
     words.add_optional_flag("--method", Some(&route.method).filter(|method| *method != usual));
     // Credentials in the URL are also recorded as an `Authorization` header. The command line omits
     // this `Authorization` header, because the URL already contains the credentials.
-    let hidden = terms.targets.first().is_some_and(|target| target.user_info);
+    let hidden = settings.targets.first().is_some_and(|target| target.user_info);
     let hidden = hidden.then(|| route.headers.iter().rposition(|(name, _)| name.eq_ignore_ascii_case("authorization")));
     for (at, (name, value)) in route.headers.iter().enumerate() {
         if hidden.flatten() != Some(at) {
@@ -192,7 +194,7 @@ fn add_request_flags(words: &mut CommandLine, route: &RouteRecord, terms: &Terms
         }
     }
     words.add_optional_flag("--follow", Some(route.follow).filter(|hops| *hops > 0));
-    match &terms.body {
+    match &settings.body {
         None => {}
         Some(BodySource::Text) if route.body_bytes == 0 => words.add_flag_with_value("--body", ""),
         Some(BodySource::Text) => words.add_flag_with_value("--body", route.redacted_body_text()),
@@ -201,14 +203,14 @@ fn add_request_flags(words: &mut CommandLine, route: &RouteRecord, terms: &Terms
     }
 }
 
-fn add_connection_flags(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<RedactedText>) {
+fn add_connection_flags(words: &mut CommandLine, plan: &PlanRecord, settings: &ExperimentSettings<RedactedText>) {
     let carriage = &plan.carriage;
     words.add_optional_flag(
         "--connect-to",
-        terms.connect_to.as_ref().map(|(host, port)| format!("{}:{port}", host_for_url(host))),
+        settings.connect_to.as_ref().map(|(host, port)| format!("{}:{port}", host_for_url(host))),
     );
     words.add_optional_flag("--unix", carriage.unix.as_ref());
-    let sources: Vec<String> = terms.injector.sources.iter().map(ToString::to_string).collect();
+    let sources: Vec<String> = settings.injector.sources.iter().map(ToString::to_string).collect();
     words.add_optional_flag("--source-ip", Some(sources.join(",")).filter(|sources| !sources.is_empty()));
     words.add_optional_flag(
         "--resolve-every",
@@ -216,13 +218,13 @@ fn add_connection_flags(words: &mut CommandLine, plan: &PlanRecord, terms: &Term
     );
     words.add_flag_if("--close=reset", carriage.close_reset);
     words.add_flag_if("--insecure", carriage.tls.as_ref().is_some_and(|tls| !tls.verify));
-    words.add_redacted_text_flag("--cacert", &terms.issuers);
-    words.add_redacted_text_flag("--cert", &terms.certificate);
-    words.add_redacted_text_flag("--key", &terms.key);
+    words.add_redacted_text_flag("--cacert", &settings.issuers);
+    words.add_redacted_text_flag("--cert", &settings.certificate);
+    words.add_redacted_text_flag("--key", &settings.key);
     words.add_flag_if("--no-resumption", carriage.tls.as_ref().is_some_and(|tls| !tls.resume));
 }
 
-fn add_study_flags(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Terms<RedactedText>) {
+fn add_study_flags(words: &mut CommandLine, asked: &ExperimentSpec, settings: &ExperimentSettings<RedactedText>) {
     match asked {
         ExperimentSpec::Run(run) => {
             words.add_optional_flag("--stop-if", run.stop_if.as_ref());
@@ -241,8 +243,8 @@ fn add_study_flags(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Term
             words.add_flag_with_value("--warmup", format_exact_duration(sweep.warmup_ns));
         }
         ExperimentSpec::Find(find) => {
-            words.add_flag_if("--quick", terms.demo_quick);
-            if !terms.demo {
+            words.add_flag_if("--quick", settings.demo_quick);
+            if !settings.demo {
                 words.add_flag_with_value("--slo", &find.slo);
             }
             words.add_flag_with_value("--budget", format_exact_duration(find.budget_ns));
@@ -255,10 +257,10 @@ fn add_study_flags(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Term
             words.add_flag_with_value("--slo", &explain.search.slo);
             words.add_flag_with_value("--budget", format_exact_duration(explain.budget_ns));
             words.add_optional_flag("--max-rate", explain.search.max_rate);
-            for (flag, value) in terms.changes.flags() {
+            for (flag, value) in settings.interventions.flags() {
                 words.add_flag_by_name(flag, value);
             }
-            if terms.changes.vary.is_some() {
+            if settings.interventions.vary.is_some() {
                 let values: Vec<String> = explain.setting_values.iter().map(f64::to_string).collect();
                 words.add_flag_with_value("--values", values.join(","));
             }
@@ -271,7 +273,7 @@ fn add_study_flags(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Term
             words.add_optional_flag("--against", overload.second_target.as_ref().map(first_request_url));
         }
         ExperimentSpec::Prove(prove) => {
-            add_build_flags(words, terms);
+            add_build_flags(words, settings);
             words.add_optional_flag(
                 "--measure",
                 Some(prove.criterion).filter(|it| *it != Criterion::Goodput).map(Criterion::flag_word),
@@ -280,7 +282,7 @@ fn add_study_flags(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Term
             add_block_flags(words, &prove.blocks);
         }
         ExperimentSpec::Ladder(ladder) => {
-            add_build_flags(words, terms);
+            add_build_flags(words, settings);
             words.add_flag_if("--ladder", true);
             add_block_flags(words, &ladder.blocks);
         }
@@ -296,8 +298,8 @@ fn add_load_flags(words: &mut CommandLine, load: &Load) {
     words.add_optional_flag("--warmup", Some(load.warmup_ns).filter(|ns| *ns > 0).map(format_exact_duration));
 }
 
-fn add_build_flags(words: &mut CommandLine, terms: &Terms<RedactedText>) {
-    let builds = &terms.builds;
+fn add_build_flags(words: &mut CommandLine, settings: &ExperimentSettings<RedactedText>) {
+    let builds = &settings.builds;
     words.add_redacted_text_flag("--a", &builds.a);
     words.add_redacted_text_flag("--b", &builds.b);
     words.add_redacted_text_flag("--build", &builds.build);
@@ -320,15 +322,20 @@ fn add_block_flags(words: &mut CommandLine, blocks: &BlocksSpec) {
     words.add_optional_flag("--warmup", blocks.warmup_ns.map(format_exact_duration));
 }
 
-fn add_generator_flags(words: &mut CommandLine, load: &Load, asked: &ExperimentSpec, terms: &Terms<RedactedText>) {
-    words.add_optional_flag("--threads", terms.injector.workers);
-    match terms.injector.spin {
+fn add_generator_flags(
+    words: &mut CommandLine,
+    load: &Load,
+    asked: &ExperimentSpec,
+    settings: &ExperimentSettings<RedactedText>,
+) {
+    words.add_optional_flag("--threads", settings.injector.workers);
+    match settings.injector.spin {
         Spin::Auto => {}
         Spin::On => words.add_flag_with_value("--spin", "on"),
         Spin::Off => words.add_flag_with_value("--spin", "off"),
     }
     words.add_flag_with_value("--seed", load.seed);
-    if let Some(fleet) = &terms.fleet {
+    if let Some(fleet) = &settings.fleet {
         words.add_flag_with_value("--fleet", &fleet.place);
         words.add_flag_if("--fleet-copy", fleet.copied);
         words.add_flag_if("--on-loss=stop", fleet.on_loss == AgentLossPolicy::Stop);
@@ -357,8 +364,8 @@ fn add_generator_flags(words: &mut CommandLine, load: &Load, asked: &ExperimentS
     words.add_flag_if("--arrivals=constant", arrivals == ArrivalSpacing::Constant && is_search);
 }
 
-fn add_probe_flags(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Terms<RedactedText>) {
-    let probes = &terms.probes;
+fn add_probe_flags(words: &mut CommandLine, asked: &ExperimentSpec, settings: &ExperimentSettings<RedactedText>) {
+    let probes = &settings.probes;
     words.add_optional_flag("--pid", probes.pid);
     words.add_optional_flag("--process", probes.process.as_ref());
     if let Some(metrics) = &probes.metrics {
@@ -370,7 +377,7 @@ fn add_probe_flags(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Term
         words.add_flag_with_value("--watch", &watch.place);
         words.add_flag_if("--watch-copy", watch.copied);
     }
-    if let Some(profiles) = &terms.profiles {
+    if let Some(profiles) = &settings.profiles {
         words.add_endpoint_flag("--pprof", &profiles.endpoint);
         let usual = if matches!(asked, ExperimentSpec::Prove(_)) { 5 } else { 10 };
         words.add_optional_flag("--pprof-seconds", Some(profiles.seconds).filter(|seconds| *seconds != usual));

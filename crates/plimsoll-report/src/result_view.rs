@@ -425,12 +425,12 @@ mod tests {
         Trial { tag: LoadTag { purpose, arm, turn }, start_ns: u64::from(turn) * 1_000_000_000, run }
     }
 
-    fn recorded_experiment(asked: ExperimentSpec, trials: Vec<Trial>) -> Experiment {
+    fn recorded_experiment(spec: ExperimentSpec, trials: Vec<Trial>) -> Experiment {
         Experiment {
-            spec: asked,
+            spec,
             started_unix_ms: 0,
             command: vec!["plimsoll".into()],
-            terms: None,
+            settings: None,
             environment: Environment::default(),
             start_notes: StartNotes::default(),
             trials,

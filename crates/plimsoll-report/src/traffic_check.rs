@@ -44,11 +44,11 @@ pub struct TrafficCheck<'a> {
 pub fn render_traffic_check(check: &TrafficCheck) -> String {
     let TrafficCheck {
         traffic,
-        negotiates_http_version: chooses_http,
+        negotiates_http_version,
         has_schema,
         seed,
-        requests_max: wanted,
-        first_requests: first,
+        requests_max,
+        first_requests,
     } = *check;
     let Traffic { origin, routes, scenarios, setup_teardown: around, .. } = traffic;
     let is_grpc = origin.is_grpc();
@@ -67,7 +67,7 @@ pub fn render_traffic_check(check: &TrafficCheck) -> String {
         (true, false) => text.push_str(
             "the calls use HTTP/2; the bodies are shown as JSON (--proto or --descriptor-set checks the bodies)\n",
         ),
-        (false, _) if chooses_http && origin.is_secure() => {
+        (false, _) if negotiates_http_version && origin.is_secure() => {
             text.push_str(
                 "the requests use HTTP/2 if the server offers HTTP/2, else HTTP/1.1 as shown (--http 2 shows HTTP/2)\n",
             );
@@ -97,8 +97,8 @@ pub fn render_traffic_check(check: &TrafficCheck) -> String {
         let _ = writeln!(text, "{share:>6.1} %  {}", escape_to_one_line(name));
     }
     text.push_str(&beside);
-    let _ = writeln!(text, "\nthe first requests of this traffic (at most {wanted}; random seed {seed}):");
-    for (number, asked) in first.iter().enumerate() {
+    let _ = writeln!(text, "\nthe first requests of this traffic (at most {requests_max}; random seed {seed}):");
+    for (number, asked) in first_requests.iter().enumerate() {
         let name = escape_to_one_line(&routes[usize::from(asked.route)].label);
         let mut along = Vec::new();
         if !scenarios.is_empty() {

@@ -71,8 +71,8 @@ impl HungCallWatch {
     pub(crate) fn new(pulses: impl Iterator<Item = Arc<CallProgress>>) -> HungCallWatch {
         HungCallWatch {
             states: pulses
-                .map(|pulse| WatchedLuaState {
-                    call_progress: pulse,
+                .map(|call_progress| WatchedLuaState {
+                    call_progress,
                     last_begin_end_count: 0,
                     since_ns: 0,
                     is_given_up: false,

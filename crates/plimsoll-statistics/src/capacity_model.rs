@@ -61,14 +61,14 @@ const FORMULA_ERROR_PER_SERVICE_TIME: f64 = 0.25;
 
 /// Computes the possible load lines under the capacity model from a measured capacity, each
 /// weighted by its likelihood.
-pub(crate) fn fit_capacity_model(terms: &ServerModelInputs, capacity: &Capacity) -> ModelFit {
-    let draws = (0..PARAMETER_DRAW_COUNT).map(|at| ServerParameterDraw::new(terms, capacity, at));
+pub(crate) fn fit_capacity_model(inputs: &ServerModelInputs, capacity: &Capacity) -> ModelFit {
+    let draws = (0..PARAMETER_DRAW_COUNT).map(|at| ServerParameterDraw::new(inputs, capacity, at));
     ModelFit::new(draws.map(|draw| (draw.load_line_rps(), draw.ln_likelihood())).collect())
 }
 
 /// One random draw of the unknown parameters of a server.
 struct ServerParameterDraw<'a> {
-    terms: &'a ServerModelInputs<'a>,
+    inputs: &'a ServerModelInputs<'a>,
     /// Capacity, 1/s.
     capacity_rps: f64,
     /// Index of dispersion of the completions.
@@ -104,7 +104,7 @@ struct WaitTail {
 
 impl<'a> ServerParameterDraw<'a> {
     /// Returns the random draw with the number `at`, which is less than [`PARAMETER_DRAW_COUNT`].
-    fn new(terms: &'a ServerModelInputs<'a>, capacity: &Capacity, at: usize) -> ServerParameterDraw<'a> {
+    fn new(inputs: &'a ServerModelInputs<'a>, capacity: &Capacity, at: usize) -> ServerParameterDraw<'a> {
         let uniform = |dimension| quasirandom_coordinate(at, dimension);
         let normal = |dimension| normal_quantile(uniform(dimension));
         // If the error of the capacity is large, some random draws are below zero, but a server's
@@ -115,7 +115,7 @@ impl<'a> ServerParameterDraw<'a> {
         let freedom = (capacity.pieces - 1.0).max(1.0);
         let cube = 1.0 - 2.0 / (9.0 * freedom) + normal(1) * (2.0 / (9.0 * freedom)).sqrt();
         let dispersion = capacity.dispersion / cube.max(0.2).powi(3);
-        let dispersion_sum = (terms.arrivals_dispersion + dispersion).max(1e-3);
+        let dispersion_sum = (inputs.arrivals_dispersion + dispersion).max(1e-3);
         let formula_error = normal(2);
         let floor = |u: f64| match u < NO_FLOOR_PRIOR {
             true => 0.0,
@@ -129,14 +129,14 @@ impl<'a> ServerParameterDraw<'a> {
         // constant.
         let burst = (BURST_S_MAX * capacity_rps.max(1.0)).powf(uniform(5).powi(2));
         ServerParameterDraw {
-            terms,
+            inputs,
             capacity_rps,
             dispersion,
             dispersion_sum,
             formula_error,
             service_share: uniform(3),
             late_floor: floor(uniform(4)),
-            failed_floor: if terms.rejects { 0.0 } else { floor(uniform(5)) },
+            failed_floor: if inputs.rejects { 0.0 } else { floor(uniform(5)) },
             burst,
             queue_size: 2.0 * burst / dispersion_sum * (formula_error * QUEUE_SIZE_FORMULA_ERROR).exp(),
         }
@@ -145,7 +145,7 @@ impl<'a> ServerParameterDraw<'a> {
     /// Returns the tail of the waiting times at a latency bound that the share `share` of the
     /// requests may exceed.
     fn wait_tail(&self, bound_s: f64, share: f64) -> WaitTail {
-        let service_s = self.terms.service_s;
+        let service_s = self.inputs.service_s;
         let near = (1.0 / share).ln() / bound_s * service_s;
         let off = (self.formula_error * (FORMULA_ERROR + FORMULA_ERROR_PER_SERVICE_TIME * near)).exp();
         // A response time is a waiting time plus a service time. So the part of the latency bound
@@ -157,11 +157,11 @@ impl<'a> ServerParameterDraw<'a> {
     /// Returns the load line, in 1/s, of a server with the parameters of this draw.
     fn load_line_rps(&self) -> f64 {
         let mut line_rps = self.capacity_rps;
-        if self.terms.rejects {
+        if self.inputs.rejects {
             line_rps =
-                line_rps.min(self.capacity_rps / rejection_headroom(self.terms.failed_share_max, self.queue_size));
+                line_rps.min(self.capacity_rps / rejection_headroom(self.inputs.failed_share_max, self.queue_size));
         }
-        for (bound_s, share) in &self.terms.bounds {
+        for (bound_s, share) in &self.inputs.bounds {
             let floor = self.late_floor * *share;
             let WaitTail { decay, wait_s } = self.wait_tail(*bound_s, *share);
             let headroom = if floor < *share { (1.0 / (share - floor)).ln() / (decay * wait_s) } else { f64::INFINITY };
@@ -181,17 +181,17 @@ impl<'a> ServerParameterDraw<'a> {
                 let bunch = bunch.clamp(1.0, scheduled.max(1.0));
                 worst = worst.min(bad_share_ln_likelihood(bad_share, scheduled, bound.bad_requests as f64, bunch));
             }
-            let growth = self.terms.backlog_growth_ln_likelihood(trial, self.capacity_rps, self.dispersion);
+            let growth = self.inputs.backlog_growth_ln_likelihood(trial, self.capacity_rps, self.dispersion);
             with_disturbance_probability(growth + worst)
         };
-        self.terms.trials.iter().map(of_trial).sum()
+        self.inputs.trials.iter().map(of_trial).sum()
     }
 
     /// Returns the expected share of bad requests in a trial, and how many of these requests make
     /// one independent observation. Returns `None` if this model predicts nothing about the bound.
     fn bad_share_and_group_size(&self, trial: &OpenTrial, bound: &BoundEvidence) -> Option<(f64, f64)> {
         let Some(bound_ns) = bound.bound_ns else {
-            return match self.terms.rejects {
+            return match self.inputs.rejects {
                 true => Some(self.build_rejection_model().rejected_share_and_group_size(trial)),
                 // Above the capacity, timeouts and missing connections (of plimsoll or the server)
                 // also make requests fail, so the model predicts no share of failures.
@@ -201,7 +201,7 @@ impl<'a> ServerParameterDraw<'a> {
         };
         let bound_s = bound_ns as f64 / 1e9;
         let floor = bound.allowed_share * self.late_floor;
-        match self.terms.bounds.iter().any(|(of_slo_s, _)| *of_slo_s == bound_s) {
+        match self.inputs.bounds.iter().any(|(of_slo_s, _)| *of_slo_s == bound_s) {
             true => {
                 let (queued, bunch) = self.late_share_and_group_size(trial, bound_s, bound.allowed_share);
                 Some((floor + (1.0 - floor) * queued, bunch.max(bound.bunch_size)))

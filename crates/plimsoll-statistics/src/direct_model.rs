@@ -86,7 +86,7 @@ fn server_keeps_up(trial: &OpenTrial) -> bool {
 
 /// The direct model, with the values that the model computes from all trials together.
 struct DirectModel<'a> {
-    terms: &'a ServerModelInputs<'a>,
+    inputs: &'a ServerModelInputs<'a>,
     /// Measured capacity, 1/s, if known.
     capacity_rps: Option<f64>,
     /// Index of dispersion of the completions.
@@ -99,27 +99,27 @@ struct DirectModel<'a> {
 
 /// Computes the possible load lines under the direct model: the share of bad requests grows as a
 /// power of the rate.
-pub(crate) fn fit_direct_model(terms: &ServerModelInputs, capacity: Option<&Capacity>) -> ModelFit {
-    let Some(whole) = whole_area(terms, capacity) else { return ModelFit { ln_likelihood: 0.0, lines: Vec::new() } };
-    let bound = most_violated_bound(terms.trials);
+pub(crate) fn fit_direct_model(inputs: &ServerModelInputs, capacity: Option<&Capacity>) -> ModelFit {
+    let Some(whole) = whole_area(inputs, capacity) else { return ModelFit { ln_likelihood: 0.0, lines: Vec::new() } };
+    let bound = most_violated_bound(inputs.trials);
     // The size of bunches (groups) of late requests is a property of the server. So the size in one
     // trial also holds for trials without late requests. In a trial above the capacity, all bad
     // requests form a single bunch, which has no information about other trials.
-    let steady = terms.trials.iter().filter(|trial| server_keeps_up(trial));
+    let steady = inputs.trials.iter().filter(|trial| server_keeps_up(trial));
     let bunch = steady.filter_map(|trial| Some(trial.bounds.get(bound)?.bunch_size)).fold(1.0, f64::max);
     let capacity_rps = capacity.map(|it| it.rps);
     let dispersion = capacity.map_or(1.0, |it| it.dispersion);
-    DirectModel { terms, capacity_rps, dispersion, bound, bunch }.fit_on_grid(whole)
+    DirectModel { inputs, capacity_rps, dispersion, bound, bunch }.fit_on_grid(whole)
 }
 
 /// Returns the area of all possible load lines and powers; `None` if neither a trial nor the
 /// capacity gives a rate.
-fn whole_area(terms: &ServerModelInputs, capacity: Option<&Capacity>) -> Option<GridArea> {
-    let rates = || terms.trials.iter().map(|trial| trial.rate_rps);
+fn whole_area(inputs: &ServerModelInputs, capacity: Option<&Capacity>) -> Option<GridArea> {
+    let rates = || inputs.trials.iter().map(|trial| trial.rate_rps);
     // The load line is not above the measured capacity, unless the server kept up in trials above
     // this capacity.
     let met =
-        terms.trials.iter().filter(|trial| server_keeps_up(trial)).map(|trial| trial.rate_rps).fold(0.0, f64::max);
+        inputs.trials.iter().filter(|trial| server_keeps_up(trial)).map(|trial| trial.rate_rps).fold(0.0, f64::max);
     let high = match capacity {
         Some(it) => (it.rps + 3.0 * it.error_rps).max(met * 1.05),
         None => rates().fold(0.0, f64::max) * HIGHEST_LINE_FACTOR,
@@ -151,7 +151,7 @@ impl DirectModel<'_> {
             // If the assumed load line is above the measured capacity, this load line also counts
             // as the capacity.
             let capacity_rps = self.capacity_rps.map_or(line_rps, |rps| rps.max(line_rps));
-            let growth = self.terms.backlog_growth_ln_likelihood(trial, capacity_rps, self.dispersion);
+            let growth = self.inputs.backlog_growth_ln_likelihood(trial, capacity_rps, self.dispersion);
             let Some(bound) = trial.bounds.get(self.bound) else { return with_disturbance_probability(growth) };
             let bad_share = (bound.allowed_share.max(ALLOWED_BAD_SHARE_MIN) * (trial.rate_rps / line_rps).powf(power))
                 .min(BAD_SHARE_MAX);
@@ -161,7 +161,7 @@ impl DirectModel<'_> {
                 growth + bad_share_ln_likelihood(bad_share, scheduled, bound.bad_requests as f64, bunch),
             )
         };
-        self.terms.trials.iter().map(of_trial).sum()
+        self.inputs.trials.iter().map(of_trial).sum()
     }
 
     /// Computes the likelihood at each point of the grid, and refines the grid to the part with

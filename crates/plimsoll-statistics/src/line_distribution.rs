@@ -56,20 +56,20 @@ pub struct LoadLineDistribution {
 }
 
 impl LoadLineDistribution {
-    /// Computes the distribution of the load line from the trials in `terms`.
-    pub fn new(terms: &ServerModelInputs, capacity: Option<&Capacity>) -> LoadLineDistribution {
+    /// Computes the distribution of the load line from the trials in `inputs`.
+    pub fn new(inputs: &ServerModelInputs, capacity: Option<&Capacity>) -> LoadLineDistribution {
         let mut models: Vec<(f64, ModelFit)> = Vec::new();
         let mut from_capacity = 0.0;
         if let Some(capacity) = capacity {
-            let fit = fit_capacity_model(terms, capacity);
+            let fit = fit_capacity_model(inputs, capacity);
             from_capacity = variance_share_from_capacity_error(&fit.lines, capacity.error_rps);
             models.push((SATURATED_MODEL_PRIOR.ln() + fit.ln_likelihood, fit));
         }
-        if let Some((rps, error_rps)) = capacity_from_open_trials(terms, capacity) {
+        if let Some((rps, error_rps)) = capacity_from_open_trials(inputs, capacity) {
             // The open-loop trials give only the capacity and its error. The dispersion of the
             // completions comes from saturated trials, or is assumed.
             let own = Capacity { rps, error_rps, ..capacity.copied().unwrap_or(Capacity::UNMEASURED_CAPACITY) };
-            let fit = fit_capacity_model(terms, &own);
+            let fit = fit_capacity_model(inputs, &own);
             // The centre of the capacity's prior comes from the same trials that the model
             // explains. For this double use of the trials, the likelihood is multiplied by the
             // ratio of the capacity's error to the error of the prior.
@@ -79,9 +79,9 @@ impl LoadLineDistribution {
         // A server whose burst allowance is exhausted when a trial begins rejects more requests
         // than in steady state. Only the capacity model of a rejecting server describes the effect
         // of an exhausted burst allowance.
-        let is_direct = !terms.rejects || models.is_empty();
+        let is_direct = !inputs.rejects || models.is_empty();
         if is_direct {
-            let fit = fit_direct_model(terms, capacity);
+            let fit = fit_direct_model(inputs, capacity);
             models.push((DIRECT_MODEL_PRIOR.ln() + fit.ln_likelihood, fit));
         }
         let best = models.iter().map(|model| model.0).fold(f64::NEG_INFINITY, f64::max);
@@ -166,18 +166,18 @@ fn variance_share_from_capacity_error(draws: &[(f64, f64)], error_rps: f64) -> f
 
 /// Returns the capacity and its standard error, 1/s, from open-loop trials whose backlog grew. The
 /// capacity is the arrival rate minus the growth rate of the backlog.
-fn capacity_from_open_trials(terms: &ServerModelInputs, capacity: Option<&Capacity>) -> Option<(f64, f64)> {
+fn capacity_from_open_trials(inputs: &ServerModelInputs, capacity: Option<&Capacity>) -> Option<(f64, f64)> {
     let dispersion = capacity.map_or(1.0, |capacity| capacity.dispersion);
     let of_trial = |trial: &OpenTrial| {
         let half_s = trial.duration_s / 2.0;
         let deviation =
-            ((terms.arrivals_dispersion + dispersion) * trial.rate_rps * half_s + trial.in_flight + 1.0).sqrt();
+            ((inputs.arrivals_dispersion + dispersion) * trial.rate_rps * half_s + trial.in_flight + 1.0).sqrt();
         let falls_behind = trial.backlog_growth > BACKLOG_GROWTH_SHARE_MIN * trial.rate_rps * half_s
             && trial.backlog_growth > BACKLOG_GROWTH_DEVIATIONS_MIN * deviation;
         let rps = trial.rate_rps - trial.backlog_growth / half_s;
         (falls_behind && rps > 0.0).then(|| (rps, (deviation / half_s).max(OPEN_CAPACITY_ERROR_MIN * rps)))
     };
-    let found: Vec<(f64, f64)> = terms.trials.iter().filter_map(of_trial).collect();
+    let found: Vec<(f64, f64)> = inputs.trials.iter().filter_map(of_trial).collect();
     let weights: f64 = found.iter().map(|it| it.1.powi(-2)).sum();
     if found.is_empty() {
         return None;

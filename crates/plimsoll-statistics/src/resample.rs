@@ -130,26 +130,27 @@ pub struct EffectEstimate {
     resolution: f64,
 }
 
-/// Returns subsets of `blocks` blocks, each as a list of block indices. The result contains all
-/// non-empty subsets of few blocks, but only random subsets of many blocks.
-fn block_subsets(blocks: usize) -> impl Iterator<Item = Vec<usize>> {
+/// Calls `compute` with subsets of `blocks` blocks, each a list of block indices, and returns the
+/// results. The subsets are all non-empty subsets of few blocks, but only random subsets of many
+/// blocks.
+fn map_block_subsets(blocks: usize, compute: impl Fn(&[usize]) -> f64) -> Vec<f64> {
     let mut rng = Rng::for_stream(0x4A1F, blocks as u64);
     let exact = blocks <= EXACT_BLOCKS_MAX;
     let count = if exact { (1usize << blocks) - 1 } else { RANDOM_SUBSETS_COUNT };
-    (1..=count).map(move |number| {
-        let mut bits = number as u64;
-        let mut half = Vec::with_capacity(blocks);
-        for block in 0..blocks {
-            if !exact && block % 64 == 0 {
-                bits = rng.next_u64();
+    let mut subset = Vec::with_capacity(blocks);
+    let compute_one = |number: usize| {
+        subset.clear();
+        for first in (0..blocks).step_by(64) {
+            let part = u64::MAX >> (64 - (blocks - first).min(64));
+            let mut members = part & if exact { number as u64 } else { rng.next_u64() };
+            while members != 0 {
+                subset.push(first + members.trailing_zeros() as usize);
+                members &= members - 1;
             }
-            if bits & 1 == 1 {
-                half.push(block);
-            }
-            bits >>= 1;
         }
-        half
-    })
+        compute(&subset)
+    };
+    (1..=count).map(compute_one).collect()
 }
 
 fn log_ratio(a: f64, b: f64) -> f64 {
@@ -200,13 +201,12 @@ impl EffectEstimate {
         }
         // If both sides are zero or both are infinite, the comparison gives NaN, so the sides count
         // as equal.
-        let half = |half: Vec<usize>| {
-            let [a, b] = levels(&half);
+        let mut subset_estimates = map_block_subsets(blocks, |subset| {
+            let [a, b] = levels(subset);
             Some(against(a, b)).filter(|value| !value.is_nan()).unwrap_or(0.0)
-        };
-        let mut of_halves: Vec<f64> = block_subsets(blocks).map(half).collect();
-        of_halves.sort_unstable_by(f64::total_cmp);
-        Some(EffectEstimate { estimate, blocks, levels: [a, b], subset_estimates: of_halves, resolution: 0.0 })
+        });
+        subset_estimates.sort_unstable_by(f64::total_cmp);
+        Some(EffectEstimate { estimate, blocks, levels: [a, b], subset_estimates, resolution: 0.0 })
     }
 
     /// Computes how much more server time a request costs in B than in A, in us. `amounts` contains

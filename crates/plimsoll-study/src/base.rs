@@ -11,7 +11,7 @@ use crate::grpc;
 use crate::target::{resolve_addresses, resolve_plain_http_url};
 use crate::traffic_file;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{Injector, Load, LoadShape, Plan, Terms};
+use plimsoll_model::{ExperimentSettings, Injector, Load, LoadShape, Plan};
 use plimsoll_probe::WatchTarget;
 use plimsoll_probe::fetch::FetchTarget;
 
@@ -37,22 +37,22 @@ impl ResolvedTarget {
     /// Resolves everything that a plan needs from this machine and from name servers: addresses,
     /// certificates, worker threads, gRPC messages. Fails if, for example, an address, a
     /// certificate or a gRPC message is invalid.
-    pub fn resolve_target(plan: &Plan, terms: &Terms<String>) -> Result<ResolvedTarget, Failure> {
+    pub fn resolve_target(plan: &Plan, settings: &ExperimentSettings<String>) -> Result<ResolvedTarget, Failure> {
         let mut plan = plan.clone();
         let origin = &plan.traffic.origin;
         let local = match &plan.connection_plan.unix {
             Some(_) => true,
             None => {
-                let (host, port) = terms.connect_to.clone().unwrap_or_else(|| (origin.host.clone(), origin.port));
-                let (addresses, local) = resolve_addresses(&host, port, terms.public)?;
+                let (host, port) = settings.connect_to.clone().unwrap_or_else(|| (origin.host.clone(), origin.port));
+                let (addresses, local) = resolve_addresses(&host, port, settings.public)?;
                 plan.connection_plan.addresses = addresses;
                 local
             }
         };
         if let Some(tls) = &mut plan.connection_plan.tls {
-            connection_inputs::read_certificates(tls, terms)?;
+            connection_inputs::read_certificates(tls, settings)?;
         }
-        let sources = terms.injector.sources.clone();
+        let sources = settings.injector.sources.clone();
         connection_inputs::check_sources(&sources)?;
         connection_inputs::retain_reachable_addresses(&mut plan.connection_plan.addresses, &sources)?;
         // If the user fixes no number of workers, there is one worker for each usable core. If the
@@ -61,20 +61,22 @@ impl ResolvedTarget {
         // cores.
         let cores = plimsoll_sys::probe::cgroup::usable_cores();
         let usual = if local && plan.connection_plan.keep_alive { (cores / 2).max(1) } else { cores };
-        let workers = terms.injector.workers.unwrap_or(usual);
-        let injector = Injector { workers, spin: terms.injector.spin, sources, sources_so_far: None };
+        let workers = settings.injector.workers.unwrap_or(usual);
+        let injector = Injector { workers, spin: settings.injector.spin, sources, sources_so_far: None };
         plimsoll_engine::tls_client(&plan).map_err(|e| connection_inputs::tls_failure(&e))?;
-        grpc::encode_grpc_bodies(&mut plan, terms)?;
-        match (&terms.mix, plan.traffic.routes.as_slice()) {
+        grpc::encode_grpc_bodies(&mut plan, settings)?;
+        match (&settings.mix, plan.traffic.routes.as_slice()) {
             (Some(_), _) => traffic_file::check_encodable(&plan)?,
             (None, [only, ..]) => {
                 plimsoll_engine::encode_request(&plan, &only.as_sent()).map_err(|e| Failure::usage(e.to_string()))?;
             }
             (None, []) => return Err(Failure::usage("the traffic has no request to send")),
         }
-        let fixed =
-            FixedSettings { threads: terms.injector.workers.is_some(), connections: terms.connections_max.is_some() };
-        Ok(ResolvedTarget { plan, injector, local, allow_public: terms.public, fixed })
+        let fixed = FixedSettings {
+            threads: settings.injector.workers.is_some(),
+            connections: settings.connections_max.is_some(),
+        };
+        Ok(ResolvedTarget { plan, injector, local, allow_public: settings.public, fixed })
     }
 
     /// Returns a function that resolves further URLs, for example metrics endpoints.
@@ -102,8 +104,8 @@ impl ResolvedTarget {
 
 /// Returns the `Authorization` value from the user part of a target's URL; `None` if the URL has no
 /// user.
-pub fn authorization_from_url(plan: &Plan, terms: &Terms<String>, target: usize) -> Option<String> {
-    let is_user = terms.targets.get(target).is_some_and(|target| target.user_info);
+pub fn authorization_from_url(plan: &Plan, settings: &ExperimentSettings<String>, target: usize) -> Option<String> {
+    let is_user = settings.targets.get(target).is_some_and(|target| target.user_info);
     // The `Authorization` field from the URL is the last header field of a request. A request with
     // its own `Authorization` field in the traffic file lacks the field from the URL, so all
     // requests are searched.

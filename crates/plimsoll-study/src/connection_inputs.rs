@@ -4,7 +4,7 @@
 //! Not here: the flags (command line).
 
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{AddressRange, Terms, TlsSpec};
+use plimsoll_model::{AddressRange, ExperimentSettings, TlsSpec};
 use plimsoll_sys::files::{self, FilePurpose};
 use plimsoll_wire::tls::{ConfigError, certificates};
 use std::net::SocketAddr;
@@ -70,20 +70,20 @@ pub fn tls_failure(error: &ConfigError) -> Failure {
     })
 }
 
-/// Reads the certificates that the user's options (`terms`) name into `tls`: trusted issuers,
+/// Reads the certificates that the user's options (`settings`) name into `tls`: trusted issuers,
 /// client certificate and key.
-pub fn read_certificates(tls: &mut TlsSpec, terms: &Terms<String>) -> Result<(), Failure> {
+pub fn read_certificates(tls: &mut TlsSpec, settings: &ExperimentSettings<String>) -> Result<(), Failure> {
     let read = |flag: &str, path: &str| {
         files::read(path.as_ref(), FilePurpose::Pem)
             .map_err(|why| Failure::usage(format!("{flag}: the file '{path}' {why}")))
     };
-    tls.roots = match &terms.issuers {
+    tls.roots = match &settings.issuers {
         _ if !tls.verify => Vec::new(),
         Some(path) => certificates(&read("--cacert", path)?)
             .ok_or_else(|| Failure::usage(format!("--cacert: '{path}' contains no readable certificate (PEM)")))?,
         None => rustls_native_certs::load_native_certs().certs.into_iter().map(|der| der.to_vec()).collect(),
     };
-    tls.certificate_pem = terms.certificate.as_deref().map(|path| read("--cert", path)).transpose()?;
-    tls.key_pem = terms.key.as_deref().map(|path| read("--key", path)).transpose()?;
+    tls.certificate_pem = settings.certificate.as_deref().map(|path| read("--cert", path)).transpose()?;
+    tls.key_pem = settings.key.as_deref().map(|path| read("--key", path)).transpose()?;
     Ok(())
 }

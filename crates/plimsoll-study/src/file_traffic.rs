@@ -4,8 +4,8 @@
 
 use crate::fields::parse_header_flag;
 use crate::traffic_file;
+use plimsoll_model::experiment_settings::TrafficFileSettings;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::terms::TrafficFileTerms;
 use plimsoll_model::{
     ConnectionPlan, GrpcCall, GrpcStatusSet, HttpChoice, Load, LoadCurve, LoadShape, Origin, Plan, RedactionLevel,
     Route, StatusSet, Traffic,
@@ -67,7 +67,7 @@ pub fn http_choice(text: Option<&str>, origin: &Origin) -> Result<HttpChoice, Fa
 /// Reads a traffic file. Returns the traffic of each target, and whether the URL of the target
 /// contains a user name.
 pub fn traffic_from_file(
-    mix: &TrafficFileTerms<String>,
+    mix: &TrafficFileSettings<String>,
     redact: RedactionLevel,
 ) -> Result<Vec<(Traffic, bool)>, Failure> {
     traffic_from_parsed(&traffic_file::read(mix.file.as_ref())?, mix, redact)
@@ -77,7 +77,7 @@ pub fn traffic_from_file(
 /// contains a user name.
 pub fn traffic_from_parsed(
     file: &TrafficFile,
-    mix: &TrafficFileTerms<String>,
+    mix: &TrafficFileSettings<String>,
     redact: RedactionLevel,
 ) -> Result<Vec<(Traffic, bool)>, Failure> {
     let in_file = match mix.bases.is_empty() {
@@ -134,9 +134,9 @@ pub fn plan_from_traffic_file(
     name: &str,
     target: Option<String>,
     http: Option<&str>,
-) -> Result<(Plan, TrafficFileTerms<String>), Failure> {
+) -> Result<(Plan, TrafficFileSettings<String>), Failure> {
     let address = target.or_else(|| file.base().map(str::to_owned)).unwrap_or_else(|| PLACEHOLDER_TARGET.to_owned());
-    let mix = TrafficFileTerms {
+    let mix = TrafficFileSettings {
         file: name.to_owned(),
         bases: vec![address],
         headers: Vec::new(),

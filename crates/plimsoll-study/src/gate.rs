@@ -5,7 +5,7 @@
 use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
 use plimsoll_analysis::{Conditions, CrossedCondition, Summary};
 use plimsoll_model::failure::exit;
-use plimsoll_model::{OnInconclusive, Terms};
+use plimsoll_model::{ExperimentSettings, OnInconclusive};
 
 /// The verdict of a gate. If there are several conditions, the worst verdict counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -56,10 +56,10 @@ impl Gate {
     }
 
     /// Returns the exit code of the verdict.
-    pub fn exit_code(self, terms: &Terms<String>) -> u8 {
+    pub fn exit_code(self, settings: &ExperimentSettings<String>) -> u8 {
         match self {
             Gate::Passed => exit::SUCCESS,
-            Gate::Inconclusive => OnInconclusive::exit_code(terms.on_inconclusive),
+            Gate::Inconclusive => OnInconclusive::exit_code(settings.on_inconclusive),
             Gate::Failed => exit::NEGATIVE_RESULT,
         }
     }

@@ -7,9 +7,9 @@
 //! (`subject`).
 
 use crate::subject;
+use plimsoll_model::experiment_settings::{BuildsSettings, parse_git_revision};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::redact;
-use plimsoll_model::terms::{BuildsTerms, parse_git_revision};
 use plimsoll_sys::system_text;
 use std::fmt;
 use std::fs::DirBuilder;
@@ -74,14 +74,14 @@ impl Drop for Worktrees {
 }
 
 /// Whether at least one side of the comparison is a git revision.
-pub fn any_revision(builds: &BuildsTerms<String>) -> bool {
+pub fn any_revision(builds: &BuildsSettings<String>) -> bool {
     [&builds.a, &builds.b].into_iter().flatten().any(|side| parse_git_revision(side).is_some())
 }
 
 /// Checks out and builds the revisions of a comparison. Build logs are written next to `output`,
 /// and `tell` receives progress messages. Returns `None` if neither side is a git revision.
 pub fn build_revisions(
-    builds: &BuildsTerms<String>,
+    builds: &BuildsSettings<String>,
     port: u16,
     output: &Path,
     tell: &mut dyn FnMut(&str),

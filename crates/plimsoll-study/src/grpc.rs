@@ -6,10 +6,10 @@
 
 use crate::connection_inputs::tls_failure;
 use plimsoll_engine::{encode_request, tls_client};
+use plimsoll_model::experiment_settings::SchemaSettings;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::grpc_message::RouteMessageConverters;
-use plimsoll_model::terms::SchemaTerms;
-use plimsoll_model::{GrpcCall, GrpcStatus, HttpChoice, Plan, Request, Route, Terms};
+use plimsoll_model::{ExperimentSettings, GrpcCall, GrpcStatus, HttpChoice, Plan, Request, Route};
 use plimsoll_probe::client::SingleRequest;
 use plimsoll_sys::files::{self, FilePurpose};
 use plimsoll_sys::tcp::Socket;
@@ -28,11 +28,11 @@ const REFLECTION_RESPONSE_BYTES_MAX: usize = 64 << 20;
 
 /// Encodes the request bodies of all gRPC calls of a plan. The message types come from files that
 /// the user names, or from the server's reflection service.
-pub fn encode_grpc_bodies(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failure> {
+pub fn encode_grpc_bodies(plan: &mut Plan, settings: &ExperimentSettings<String>) -> Result<(), Failure> {
     if !plan.traffic.routes.iter().any(|route| route.grpc.is_some()) {
         return Ok(());
     }
-    let schema = match &terms.schema {
+    let schema = match &settings.schema {
         Some(files) => schema_from_files(files)?,
         None => schema_from_called_services(plan)?,
     };
@@ -53,7 +53,7 @@ pub fn encode_grpc_bodies(plan: &mut Plan, terms: &Terms<String>) -> Result<(), 
             continue;
         }
         let content = method.encode_messages(&request.body, is_gzip(request)?).map_err(|error| {
-            let place = if terms.mix.is_some() { format!("-f: the request '{label}'") } else { "--body".into() };
+            let place = if settings.mix.is_some() { format!("-f: the request '{label}'") } else { "--body".into() };
             match error {
                 SchemaError::InvalidJson(_) => Failure::usage(format!("{place}: {error}")),
                 _ => Failure::usage(format!("{place}: {error}; an example body: {}", method.example())),
@@ -75,7 +75,7 @@ pub fn message_converters(plan: &Plan) -> Result<RouteMessageConverters, Failure
 }
 
 /// Reads the message types from .proto files or from a descriptor set.
-pub fn schema_from_files(files: &SchemaTerms<String>) -> Result<Schema, Failure> {
+pub fn schema_from_files(files: &SchemaSettings<String>) -> Result<Schema, Failure> {
     if let Some(path) = &files.descriptor_set {
         let bytes = files::read(path.as_ref(), FilePurpose::Schema)
             .map_err(|why| Failure::usage(format!("--descriptor-set: the file '{path}' {why}")))?;
@@ -203,9 +203,9 @@ fn reflected_schema_at_path(
                 "the server's reflection did not describe the messages within {seconds} s"
             )));
         }
-        let GrpcCallResult { grpc_status: ended, is_stated, http_status, content: heard } =
+        let GrpcCallResult { grpc_status, is_stated, http_status, content: heard } =
             answer.map_err(ReflectionFailure::Unreached)?;
-        match ended {
+        match grpc_status {
             GrpcStatus::Ok => {}
             GrpcStatus::Unimplemented => return Err(ReflectionFailure::Unimplemented),
             _ if !is_stated => {
@@ -294,9 +294,9 @@ fn send_grpc_call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> 
         match asked {
             Ok(reply) => {
                 let said = reply.grpc_status.map(|code| GrpcStatus::from_code(code.into()));
-                let ended = said.unwrap_or(GrpcStatus::from_http_status(reply.status));
+                let grpc_status = said.unwrap_or(GrpcStatus::from_http_status(reply.status));
                 return Ok(GrpcCallResult {
-                    grpc_status: ended,
+                    grpc_status,
                     is_stated: said.is_some(),
                     http_status: reply.status,
                     content: heard,

@@ -3,10 +3,10 @@
 //!
 //! Not here: the gRPC implementation (`grpc`).
 
+use plimsoll_model::experiment_settings::SchemaSettings;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::grpc_message::RouteMessageConverters;
-use plimsoll_model::terms::SchemaTerms;
-use plimsoll_model::{Plan, Terms};
+use plimsoll_model::{ExperimentSettings, Plan};
 use plimsoll_traffic::grpc::{Schema, SchemaError};
 
 fn no_grpc_failure() -> Failure {
@@ -14,7 +14,7 @@ fn no_grpc_failure() -> Failure {
 }
 
 /// Returns an error if the plan contains gRPC calls, because this build lacks gRPC.
-pub fn encode_grpc_bodies(plan: &mut Plan, _: &Terms<String>) -> Result<(), Failure> {
+pub fn encode_grpc_bodies(plan: &mut Plan, _: &ExperimentSettings<String>) -> Result<(), Failure> {
     match plan.traffic.routes.iter().any(|route| route.grpc.is_some()) {
         true => Err(no_grpc_failure()),
         false => Ok(()),
@@ -27,7 +27,7 @@ pub fn message_converters(plan: &Plan) -> Result<RouteMessageConverters, Failure
 }
 
 /// Always returns an error, because this build lacks gRPC.
-pub fn schema_from_files(_: &SchemaTerms<String>) -> Result<Schema, Failure> {
+pub fn schema_from_files(_: &SchemaSettings<String>) -> Result<Schema, Failure> {
     Err(no_grpc_failure())
 }
 

@@ -141,12 +141,12 @@ pub fn read_load_profiles(experiment: &Experiment, path: Option<&Path>) -> Optio
     let doubts =
         trials().zip(&levels).zip(names).filter_map(|((trial, level), name)| profile_doubt(&trial.run, level, name));
     let doubts: Doubts = missing.chain(doubts).collect();
-    let counted = experiment.trials.first().map_or("requests", |trial| trial.run.plan.traffic.arrivals_word());
+    let rate_unit = experiment.trials.first().map_or("requests", |trial| trial.run.plan.traffic.arrivals_word());
     let profiles = SingleTargetProfiles {
         base,
         seconds,
         level_name,
-        rate_unit: counted,
+        rate_unit,
         levels,
         requests,
         comparison,

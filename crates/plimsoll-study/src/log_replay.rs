@@ -10,8 +10,8 @@ use crate::output::print_to_stderr;
 use plimsoll_analysis::format;
 use plimsoll_logs::replay::{LogRequests, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming, RequestCollector};
 use plimsoll_model::completion::TrafficFromFile;
+use plimsoll_model::experiment_settings::{LogReadingSettings, ReplaySettings};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::terms::{LogReadingTerms, ReplayTerms};
 use plimsoll_model::{RedactionLevel, ReplayFacts};
 use plimsoll_traffic::target_url::Url;
 use regex::Regex;
@@ -27,7 +27,7 @@ pub trait ReadingProgress {
 }
 
 /// Converts the user's options for parsing log lines to the parser's options.
-pub fn log_reading_options(args: &LogReadingTerms) -> LogParsingOptions<'_> {
+pub fn log_reading_options(args: &LogReadingSettings) -> LogParsingOptions<'_> {
     LogParsingOptions {
         log_format: args.log_format.as_deref(),
         field: args.field.as_deref(),
@@ -37,7 +37,7 @@ pub fn log_reading_options(args: &LogReadingTerms) -> LogParsingOptions<'_> {
 
 /// Compiles the patterns of --fold. [`fold_path`] replaces every match in a path by `{}`, so that
 /// paths that differ only in the matches count as one endpoint.
-pub fn compile_fold_patterns(args: &LogReadingTerms) -> Result<Vec<Regex>, Failure> {
+pub fn compile_fold_patterns(args: &LogReadingSettings) -> Result<Vec<Regex>, Failure> {
     compile_patterns("--fold", &args.fold)
 }
 
@@ -61,7 +61,7 @@ pub fn fold_path(path_folds: &[Regex], path: &str) -> String {
 }
 
 /// Returns an error if --strict is set and a log line cannot be parsed.
-pub fn check_strict(args: &LogReadingTerms, counts: &LogLineCounts) -> Result<(), Failure> {
+pub fn check_strict(args: &LogReadingSettings, counts: &LogLineCounts) -> Result<(), Failure> {
     match &counts.first {
         Some((place, text)) if args.strict => Err(Failure::cannot_start(format!(
             "--strict: {place} cannot be parsed: \"{text}\"; {unparsed_lines} of {all_lines} lines have this problem",
@@ -88,7 +88,7 @@ pub fn refuse_unparsed_logs(counts: &LogLineCounts) -> Result<(), Failure> {
 /// Reads the logs and returns the load that replays their requests. Prints a summary to standard
 /// error unless `quiet`.
 pub fn load_from_logs(
-    replay: &ReplayTerms<String>,
+    replay: &ReplaySettings<String>,
     seed: u64,
     redact: RedactionLevel,
     quiet: bool,
@@ -130,7 +130,7 @@ pub struct LogRequestSelection<'a> {
     /// Paths of the access logs; `-` is standard input.
     pub logs: &'a [PathBuf],
     /// Options for parsing log lines.
-    pub reading: &'a LogReadingTerms,
+    pub reading: &'a LogReadingSettings,
     /// Patterns (regular expressions) of the requests to use. An empty list selects all requests.
     pub only: &'a [String],
     /// Patterns (regular expressions) of the requests to skip.
@@ -174,7 +174,7 @@ pub fn read_requests(
 }
 
 /// Converts a replay error to a failure that says how to correct the problem.
-fn replay_failure(replay: &ReplayTerms<String>, error: &ReplayError, without_method: u64) -> Failure {
+fn replay_failure(replay: &ReplaySettings<String>, error: &ReplayError, without_method: u64) -> Failure {
     let way_out = match error {
         ReplayError::TooManyRequests if replay.scale_milli > 1000 => {
             "use fewer requests of the log (--only, --skip, or a shorter log), or a smaller --scale"

@@ -4,7 +4,7 @@
 //! Not here: when profiles are taken (`profile_capture`), and parsing them.
 
 use crate::target::resolve_plain_http_url;
-use plimsoll_analysis::profile::{ReadError, read_untrusted_profile};
+use plimsoll_analysis::profile::{ReadError, ReadLimits, read_within_limits};
 use plimsoll_model::Plan;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::profile::Profile;
@@ -100,7 +100,7 @@ pub fn fetch_profile(
 /// Parses the response body as a profile. Fails if the body is not a profile, or is too large.
 fn parse_profile_body(body: &[u8]) -> Result<Profile, ReadError> {
     let _one_at_a_time = DECOMPRESSION_LOCK.lock();
-    read_untrusted_profile(body, DECOMPRESSED_PROFILE_BYTES_MAX)
+    read_within_limits(body, ReadLimits::for_untrusted_sender(DECOMPRESSED_PROFILE_BYTES_MAX))
 }
 
 /// Returns the server's error text and a way to correct the error. The result continues a message

@@ -9,7 +9,8 @@ use crate::grpc;
 use plimsoll_model::failed_response::KEPT_RESPONSE_BYTES;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{
-    AddressRange, CallFault, FailedResponse, GrpcStatus, HttpChoice, Injector, Plan, RedactionLevel, Terms, TlsFailure,
+    AddressRange, CallFault, ExperimentSettings, FailedResponse, GrpcStatus, HttpChoice, Injector, Plan,
+    RedactionLevel, TlsFailure,
 };
 use plimsoll_probe::client::{BlockingSocket, NoResponse, SingleRequest};
 use plimsoll_sys::probe::listener::tcp_listeners_on;
@@ -217,8 +218,12 @@ impl PreflightRequest {
 /// Sends the preflight request unless the user disabled it. All loads use the protocol that the
 /// preflight request negotiates. Returns warnings: an unsuccessful response, or fewer HTTP/2
 /// streams than the plan needs.
-pub fn run_preflight(plan: &mut Plan, injector: &Injector, terms: &Terms<String>) -> Result<Vec<String>, Failure> {
-    run_timed_preflight(plan, injector, terms).map(|(warnings, _)| warnings)
+pub fn run_preflight(
+    plan: &mut Plan,
+    injector: &Injector,
+    settings: &ExperimentSettings<String>,
+) -> Result<Vec<String>, Failure> {
+    run_timed_preflight(plan, injector, settings).map(|(warnings, _)| warnings)
 }
 
 /// Sends the preflight request like [`run_preflight`]. Also returns the response time in ns, or 0
@@ -226,9 +231,9 @@ pub fn run_preflight(plan: &mut Plan, injector: &Injector, terms: &Terms<String>
 pub fn run_timed_preflight(
     plan: &mut Plan,
     injector: &Injector,
-    terms: &Terms<String>,
+    settings: &ExperimentSettings<String>,
 ) -> Result<(Vec<String>, u64), Failure> {
-    if !terms.preflight {
+    if !settings.preflight {
         return Ok((Vec::new(), 0));
     }
     grpc::refuse_unhealthy(plan)?;

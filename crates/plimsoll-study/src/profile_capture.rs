@@ -15,11 +15,11 @@ use crate::study_loop::Profiler;
 use plimsoll_analysis::profile::ProfilingSchedule;
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::Tick;
+use plimsoll_model::experiment_settings::ProfilesSettings;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::terms::ProfilesTerms;
 use plimsoll_model::{
-    ArmIndex, EarlyStopReason, EndpointChoice, ExperimentEvent, LoadEnd, LoadTag, Plan, ProfileRecord, ProfilesSpec,
-    Terms,
+    ArmIndex, EarlyStopReason, EndpointChoice, ExperimentEvent, ExperimentSettings, LoadEnd, LoadTag, Plan,
+    ProfileRecord, ProfilesSpec,
 };
 use plimsoll_probe::fetch::await_fetch;
 use plimsoll_sys::system_text;
@@ -61,12 +61,15 @@ impl RequestedProfiles {
 
     /// Returns the profiles that the user requested of a target; `None` if the user requested none.
     /// Checks first that the server agrees to profile, so that no load is wasted.
-    pub fn from_terms(plan: &Plan, terms: &Terms<String>) -> Result<Option<RequestedProfiles>, Failure> {
-        let Some(ProfilesTerms { endpoint: served, seconds }) = &terms.profiles else { return Ok(None) };
+    pub fn from_settings(
+        plan: &Plan,
+        settings: &ExperimentSettings<String>,
+    ) -> Result<Option<RequestedProfiles>, Failure> {
+        let Some(ProfilesSettings { endpoint: served, seconds }) = &settings.profiles else { return Ok(None) };
         let endpoint = match served {
-            EndpointChoice::ByTarget => endpoint_on_target(plan, terms)?,
+            EndpointChoice::ByTarget => endpoint_on_target(plan, settings)?,
             EndpointChoice::At(urls) => {
-                Endpoint::resolve_base_url(urls.first().map_or("", String::as_str), terms.public)
+                Endpoint::resolve_base_url(urls.first().map_or("", String::as_str), settings.public)
                     .map_err(|error| Failure::usage(format!("--pprof: {error}")))?
             }
         };
@@ -75,8 +78,8 @@ impl RequestedProfiles {
     }
 
     /// Returns a hint for the user if the target has an endpoint for profiles; `None` otherwise.
-    pub fn profile_hint(plan: &Plan, terms: &Terms<String>) -> Option<String> {
-        let endpoint = endpoint_on_target(plan, terms).ok().filter(Endpoint::has_profile_index)?;
+    pub fn profile_hint(plan: &Plan, settings: &ExperimentSettings<String>) -> Option<String> {
+        let endpoint = endpoint_on_target(plan, settings).ok().filter(Endpoint::has_profile_index)?;
         Some(format!(
             "the target serves profiles at {url}: --pprof shows the cost of each function per request at the load line",
             url = endpoint.shown
@@ -107,8 +110,8 @@ impl RequestedProfiles {
 }
 
 /// Returns the usual profile endpoint (`/debug/pprof`) on the target.
-fn endpoint_on_target(plan: &Plan, terms: &Terms<String>) -> Result<Endpoint, Failure> {
-    Endpoint::default_endpoint_on_target(plan, authorization_from_url(plan, terms, 0))
+fn endpoint_on_target(plan: &Plan, settings: &ExperimentSettings<String>) -> Result<Endpoint, Failure> {
+    Endpoint::default_endpoint_on_target(plan, authorization_from_url(plan, settings, 0))
         .map_err(|error| Failure::usage(format!("--pprof: {error}")))
 }
 

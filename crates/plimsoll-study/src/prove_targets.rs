@@ -13,9 +13,9 @@ use crate::subject;
 use plimsoll_analysis::Sentence;
 use plimsoll_analysis::prove::arm_name;
 use plimsoll_analysis::prove::process_age::{ProcessAge, process_age_warning};
+use plimsoll_model::experiment_settings::ProfilesSettings;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::terms::ProfilesTerms;
-use plimsoll_model::{Arm, Criterion, EndpointChoice, HttpChoice, Plan, Terms};
+use plimsoll_model::{Arm, Criterion, EndpointChoice, ExperimentSettings, HttpChoice, Plan};
 use plimsoll_probe::{FoundServer, ServerFinder};
 use plimsoll_sys::group::CpuClocks;
 use plimsoll_sys::probe::process::{read_process_stat, ticks_per_second};
@@ -24,14 +24,14 @@ use plimsoll_sys::probe::process::{read_process_stat, ticks_per_second};
 /// server's processes are not visible.
 pub fn resolve_targets(
     arms: &[Arm<Plan>],
-    terms: &Terms<String>,
+    settings: &ExperimentSettings<String>,
     criterion: Criterion,
 ) -> Result<Vec<BuildTarget>, Failure> {
-    let commands = [&terms.builds.a, &terms.builds.b];
+    let commands = [&settings.builds.a, &settings.builds.b];
     let mut targets = Vec::with_capacity(arms.len());
     for (number, arm) in arms.iter().enumerate() {
-        let base = ResolvedTarget::resolve_target(&arm.plan, terms)?;
-        let authoring = ScriptRun::from_terms(&arm.plan, terms)?.map(into_author_factory);
+        let base = ResolvedTarget::resolve_target(&arm.plan, settings)?;
+        let authoring = ScriptRun::from_settings(&arm.plan, settings)?.map(into_author_factory);
         if arm.started {
             let command = commands.get(number).copied().cloned().flatten();
             let missing =
@@ -44,7 +44,7 @@ pub fn resolve_targets(
         let finder = ServerFinder::for_listener_process(&base.watch_target(&base.url_resolver()));
         // With --watch, an agent on the server's machine finds the process, so this machine need
         // not see the process.
-        if let (Criterion::Cpu, Err(reason), None) = (criterion, finder.initial_result(), &terms.probes.watch) {
+        if let (Criterion::Cpu, Err(reason), None) = (criterion, finder.initial_result(), &settings.probes.watch) {
             return Err(Failure::usage(format!("--measure cpu: of {}, {reason}", arm_name(number as u8))));
         }
         targets.push(BuildTarget { base, command: None, finder: Some(finder), authoring });
@@ -55,7 +55,10 @@ pub fn resolve_targets(
 /// Sends a preflight request to each running server. Both sides are measured with the protocol of
 /// the first response, because a comparison of two different protocols is unfair. Returns the
 /// warnings of the preflight requests.
-pub fn send_preflight_requests(targets: &mut [BuildTarget], terms: &Terms<String>) -> Result<Vec<String>, Failure> {
+pub fn send_preflight_requests(
+    targets: &mut [BuildTarget],
+    settings: &ExperimentSettings<String>,
+) -> Result<Vec<String>, Failure> {
     let mut warnings = Vec::new();
     // The protocol of the first response, and the name of the server that chose it.
     let mut spoken: Option<(HttpChoice, String)> = None;
@@ -65,7 +68,7 @@ pub fn send_preflight_requests(targets: &mut [BuildTarget], terms: &Terms<String
         if let (true, Some((http, _))) = (is_open, &spoken) {
             plan.connection_plan.fix_http_version(*http);
         }
-        let said = run_preflight(plan, &target.base.injector, terms).map_err(|failure| match &spoken {
+        let said = run_preflight(plan, &target.base.injector, settings).map_err(|failure| match &spoken {
             Some((http, first)) if is_open => Failure::cannot_start(format!(
                 "{failure}; {first} speaks HTTP/{version}, and {name} must speak the same version (--http 1.1 sets \
                  this version for all targets)",
@@ -110,17 +113,17 @@ pub fn uptime_warnings(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'s
 /// Returns the profiles to take in a comparison; `None` if the user requested none. Checks first
 /// that running servers agree to profile, so that no load is wasted.
 pub fn requested_profiles(
-    terms: &Terms<String>,
+    settings: &ExperimentSettings<String>,
     targets: &[BuildTarget],
 ) -> Result<Option<RequestedProfiles>, Failure> {
-    let (Some(ProfilesTerms { endpoint: served, seconds }), [a, b]) = (&terms.profiles, targets) else {
+    let (Some(ProfilesSettings { endpoint: served, seconds }), [a, b]) = (&settings.profiles, targets) else {
         return Ok(None);
     };
-    let (public, seconds) = (terms.public, *seconds);
+    let (public, seconds) = (settings.public, *seconds);
     let flagged = |error: Failure| Failure::usage(format!("--pprof: {error}"));
     let of_target = |target: &BuildTarget, number| {
         let plan = &target.base.plan;
-        Endpoint::default_endpoint_on_target(plan, authorization_from_url(plan, terms, number))
+        Endpoint::default_endpoint_on_target(plan, authorization_from_url(plan, settings, number))
     };
     let [a, b] = match served {
         EndpointChoice::ByTarget => [of_target(a, 0), of_target(b, 1)],

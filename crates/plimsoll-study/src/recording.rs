@@ -12,8 +12,8 @@ use plimsoll_engine::Tick;
 use plimsoll_model::codec::{self, Frame};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{
-    EarlyStopReason, Environment, Experiment, ExperimentEvent, ExperimentSpec, Injector, Interval, LoadPurpose,
-    LoadTag, MachineLimits, PlanRecord, Probes, RedactedText, Run, SampledFunctions, StartNotes, Terms, Trial,
+    EarlyStopReason, Environment, Experiment, ExperimentEvent, ExperimentSettings, ExperimentSpec, Injector, Interval,
+    LoadPurpose, LoadTag, MachineLimits, PlanRecord, Probes, RedactedText, Run, SampledFunctions, StartNotes, Trial,
 };
 use plimsoll_sys::file::WriteMode;
 use plimsoll_sys::output_file;
@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A function that formats an experiment's command line for the run file, with secrets redacted.
-pub type FormatCommand = fn(&ExperimentSpec, &Terms<RedactedText>) -> Vec<String>;
+pub type FormatCommand = fn(&ExperimentSpec, &ExperimentSettings<RedactedText>) -> Vec<String>;
 
 /// An experiment in progress: its results in memory, and its run file if the results are stored.
 pub struct Recording {
@@ -120,27 +120,27 @@ impl Recording {
     /// Begins an experiment in memory. If `path` is given, also creates a run file. `spell` formats
     /// the command line for the run file.
     pub fn begin(
-        asked: ExperimentSpec,
-        terms: &Terms<String>,
-        noted: StartNotes,
+        spec: ExperimentSpec,
+        settings: &ExperimentSettings<String>,
+        start_notes: StartNotes,
         target_local: bool,
         injector: &Injector,
         path: Option<&Path>,
         spell: FormatCommand,
     ) -> Result<Recording, Failure> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let terms = terms.record();
+        let settings = settings.record();
         let experiment = Experiment {
-            command: spell(&asked, &terms),
-            terms: Some(Box::new(terms)),
-            spec: asked,
+            command: spell(&spec, &settings),
+            settings: Some(Box::new(settings)),
+            spec,
             started_unix_ms: now.as_millis() as u64,
             environment: Environment {
                 injectors: vec![injector.clone()],
                 revision: path.and_then(|_| source_revision::current_revision()),
                 ..describe_environment(target_local)
             },
-            start_notes: noted,
+            start_notes,
             trials: Vec::new(),
             remarks: Vec::new(),
             elapsed_ns: None,
@@ -151,7 +151,7 @@ impl Recording {
                 spec: experiment.spec.clone(),
                 started_unix_ms: experiment.started_unix_ms,
                 command: experiment.command.clone(),
-                terms: experiment.terms.clone(),
+                settings: experiment.settings.clone(),
                 environment: experiment.environment.clone(),
                 start_notes: experiment.start_notes.clone(),
             })));
@@ -189,7 +189,7 @@ impl Recording {
         plan: &PlanRecord,
         on_tick: &mut dyn FnMut(&Tick, Option<f64>) -> ControlFlow<EarlyStopReason>,
     ) -> Result<&Trial, Failure> {
-        if !plan.is_bounded() {
+        if !plan.is_within_limits() {
             return Err(Failure::usage(
                 "a load lasts at most ten years, with at most a thousand million users or requests/s",
             ));

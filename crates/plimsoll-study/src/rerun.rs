@@ -12,24 +12,24 @@ use crate::{file_traffic, log_replay};
 use plimsoll_model::completion::{
     TrafficFromFile, body_file, other_body_file, recorded_log_paths, script_file, traffic_file,
 };
+use plimsoll_model::experiment_settings::{BuildsSettings, OutputSettings};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::terms::{BuildsTerms, OutputTerms};
-use plimsoll_model::{Experiment, ExperimentSpec, RedactedText, Terms};
+use plimsoll_model::{Experiment, ExperimentSettings, ExperimentSpec, RedactedText};
 use std::path::{Path, PathBuf};
 
 /// Reads the traffic of each target from the traffic file or the logs that the recorded options
-/// (`terms`) name. Returns an empty list if the options name neither a traffic file nor logs.
+/// (`settings`) name. Returns an empty list if the options name neither a traffic file nor logs.
 pub fn traffic_from_recorded_files(
-    terms: &Terms<String>,
+    settings: &ExperimentSettings<String>,
     seed: u64,
     progress: &mut dyn log_replay::ReadingProgress,
 ) -> Result<Vec<TrafficFromFile>, Failure> {
-    match (&terms.replay, &terms.mix) {
+    match (&settings.replay, &settings.mix) {
         (Some(logs), _) => {
-            Ok(vec![log_replay::load_from_logs(logs, seed, terms.redact, terms.output.quiet, progress)?])
+            Ok(vec![log_replay::load_from_logs(logs, seed, settings.redact, settings.output.quiet, progress)?])
         }
         (None, Some(mix)) => {
-            let asked = file_traffic::traffic_from_file(mix, terms.redact)?;
+            let asked = file_traffic::traffic_from_file(mix, settings.redact)?;
             Ok(asked.into_iter().map(|(traffic, _)| TrafficFromFile { traffic, arrivals: None }).collect())
         }
         (None, None) => Ok(Vec::new()),
@@ -38,22 +38,26 @@ pub fn traffic_from_recorded_files(
 
 /// Returns a phrase for each potentially harmful action of a rerun, such as running commands from
 /// the run file.
-pub fn harmful_actions(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<&'static str> {
-    let BuildsTerms { a, b, build, start, before_block, .. } = &terms.builds;
-    let commands = [a, b, build, start, before_block, &terms.changes.vary];
-    let is_sent = body_file(terms).or_else(|| traffic_file(terms)).or_else(|| other_body_file(terms)).is_some();
+pub fn harmful_actions(asked: &ExperimentSpec, settings: &ExperimentSettings<RedactedText>) -> Vec<&'static str> {
+    let BuildsSettings { a, b, build, start, before_block, .. } = &settings.builds;
+    let commands = [a, b, build, start, before_block, &settings.interventions.vary];
+    let is_sent =
+        body_file(settings).or_else(|| traffic_file(settings)).or_else(|| other_body_file(settings)).is_some();
     [
         (commands.into_iter().flatten().any(|command| !command.withheld), "run commands"),
-        (script_file(terms).is_some_and(|file| !file.is_empty()), "run a script of this machine"),
-        (is_sent || recorded_log_paths(terms).is_some(), "send a file of this machine"),
-        (!terms.changes.may_signal.is_empty(), "pause processes of this machine for milliseconds (--may-signal)"),
-        (terms.fleet.is_some(), "log in to other machines to generate load there (--fleet)"),
-        (terms.probes.watch.is_some(), "log in to the server's machine to watch it (--watch)"),
+        (script_file(settings).is_some_and(|file| !file.is_empty()), "run a script of this machine"),
+        (is_sent || recorded_log_paths(settings).is_some(), "send a file of this machine"),
+        (
+            !settings.interventions.may_signal.is_empty(),
+            "pause processes of this machine for milliseconds (--may-signal)",
+        ),
+        (settings.fleet.is_some(), "log in to other machines to generate load there (--fleet)"),
+        (settings.probes.watch.is_some(), "log in to the server's machine to watch it (--watch)"),
         (
             asked.plans().iter().any(|plan| plan.carriage.unix.is_some() && !plan.carriage.unix_withheld),
             "use a unix socket",
         ),
-        (terms.public, "put load on public addresses (--allow-public)"),
+        (settings.public, "put load on public addresses (--allow-public)"),
     ]
     .into_iter()
     .filter_map(|(does, what)| does.then_some(what))
@@ -80,15 +84,15 @@ pub fn environment_differences(experiment: &Experiment) -> Vec<String> {
 
 /// Returns the output options of the rerun: `output` if given, otherwise a new name in the default
 /// folder. Fails if `output` is the run file `record` itself, which must not be overwritten.
-pub fn output_terms(
+pub fn output_settings(
     asked: &ExperimentSpec,
-    terms: &Terms<RedactedText>,
+    settings: &ExperimentSettings<RedactedText>,
     output: Option<&Path>,
     record: &Path,
-) -> Result<OutputTerms<String>, Failure> {
+) -> Result<OutputSettings<String>, Failure> {
     let (mut file, mut files) = (None, None);
     if let Some(path) = output {
-        if terms.demo {
+        if settings.demo {
             return Err(Failure::usage("-o: a demo writes no run file; leave -o out"));
         }
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
@@ -109,7 +113,7 @@ pub fn output_terms(
     } else if matches!(asked, ExperimentSpec::Sweep(_)) {
         files = Some((FOLDER.to_owned(), free_name(Path::new(FOLDER))));
     }
-    Ok(OutputTerms { file, files, ..terms.output.without_paths() })
+    Ok(OutputSettings { file, files, ..settings.output.without_paths() })
 }
 
 /// Returns an unused name in `folder` for the files of a sweep.

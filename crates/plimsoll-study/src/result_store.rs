@@ -6,7 +6,7 @@
 //! tag or pin are never removed. In a store that the user named (`--store` or `PLIMSOLL_STORE`),
 //! only the command `clean` removes runs.
 
-use plimsoll_model::terms::OutputTerms;
+use plimsoll_model::experiment_settings::OutputSettings;
 use plimsoll_model::{ExperimentSpec, codec};
 use plimsoll_sys::files::first_bytes;
 pub use plimsoll_sys::output_file::DEFAULT_RESULTS_FOLDER as FOLDER;
@@ -32,7 +32,7 @@ fn store_from_environment() -> Option<PathBuf> {
 
 /// Whether the user chose the store, with the flag `--store` or the environment variable
 /// `PLIMSOLL_STORE`.
-pub fn is_store_chosen_by_user<T>(output: &OutputTerms<T>) -> bool {
+pub fn is_store_chosen_by_user<T>(output: &OutputSettings<T>) -> bool {
     output.store.is_some() || store_from_environment().is_some()
 }
 
@@ -43,7 +43,7 @@ pub fn store_folder(named: Option<&Path>) -> PathBuf {
 }
 
 /// Returns the path of a command's run file: the user's path, or a new name in the store.
-pub fn run_file_path(output: &OutputTerms<String>, command: &str) -> PathBuf {
+pub fn run_file_path(output: &OutputSettings<String>, command: &str) -> PathBuf {
     if let Some(file) = &output.file {
         return file.into();
     }
@@ -129,7 +129,7 @@ fn is_tagged(run_file: &Path) -> bool {
         let first = first_bytes(run_file, codec::HEAD_BYTES_MIN).ok()?;
         codec::read_head(&first_bytes(run_file, codec::head_length(&first).ok()?).ok()?).ok()
     };
-    head().and_then(|head| head.terms).is_some_and(|terms| !terms.output.tags.is_empty())
+    head().and_then(|head| head.settings).is_some_and(|settings| !settings.output.tags.is_empty())
 }
 
 /// Returns the runs that may be removed because they are older than the `keep` latest runs. `runs`

@@ -7,7 +7,7 @@ use crate::message::terminal_message;
 use crate::output;
 use crate::target;
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::{EarlyStopReason, LoadShape, Plan, ScriptTerms, Terms, redact};
+use plimsoll_model::{EarlyStopReason, ExperimentSettings, LoadShape, Plan, ScriptSettings, redact};
 use plimsoll_script::run_figures::RunFigures;
 use plimsoll_script::{Dialect, HungCallWatch, HungFunction, Program, Script, ScriptError, ScriptNetwork};
 use plimsoll_sys::clock::monotonic_ns;
@@ -99,18 +99,18 @@ pub fn read_script_file(file: &str) -> Result<Vec<u8>, Failure> {
 impl ScriptRun {
     /// Returns the script that the user's options name; `None` without a script. Fails if the
     /// script's digest differs from the digest in the recorded options.
-    pub fn from_terms(plan: &Plan, terms: &Terms<String>) -> Result<Option<ScriptRun>, Failure> {
-        Self::from_terms_with_url(None, plan, terms)
+    pub fn from_settings(plan: &Plan, settings: &ExperimentSettings<String>) -> Result<Option<ScriptRun>, Failure> {
+        Self::from_settings_with_url(None, plan, settings)
     }
 
-    /// Returns the script like [`ScriptRun::from_terms`]. `url` is the URL that the user wrote in a
-    /// command line of another tool; `None` uses the URL of the plan.
-    pub fn from_terms_with_url(
+    /// Returns the script like [`ScriptRun::from_settings`]. `url` is the URL that the user wrote
+    /// in a command line of another tool; `None` uses the URL of the plan.
+    pub fn from_settings_with_url(
         url: Option<&str>,
         plan: &Plan,
-        terms: &Terms<String>,
+        settings: &ExperimentSettings<String>,
     ) -> Result<Option<ScriptRun>, Failure> {
-        let Some(ScriptTerms { file, digest, args }) = &terms.script else { return Ok(None) };
+        let Some(ScriptSettings { file, digest, args }) = &settings.script else { return Ok(None) };
         let text = read_script_file(file)?;
         if redact::short_digest(&text) != *digest {
             return Err(Failure::usage(format!(
@@ -132,7 +132,7 @@ impl ScriptRun {
         if let Some(route) = plan.traffic.routes.first() {
             program.headers.clone_from(&route.request.headers);
         }
-        let network = Arc::new(Network { allow_public: terms.public });
+        let network = Arc::new(Network { allow_public: settings.public });
         let (present, is_delay_warning_shown, announcement) = Default::default();
         Ok(Some(ScriptRun { program: Arc::new(program), network, present, is_delay_warning_shown, announcement }))
     }
@@ -231,10 +231,10 @@ impl AuthorFactory for ScriptRun {
             output::print(&text);
         }
         let each = authors.into_iter().zip(present.script.addresses()).zip(present.given_up.clone());
-        let authorship = |((author, address), given_up)| WorkerAuthor {
+        let authorship = |((author, address), abandon_reason)| WorkerAuthor {
             author: Box::new(author),
             address,
-            abandon_reason: given_up,
+            abandon_reason,
         };
         let each = each.map(authorship).collect();
         present.stage.is_load_running.store(true, Ordering::Relaxed);

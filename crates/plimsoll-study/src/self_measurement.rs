@@ -13,8 +13,8 @@ use plimsoll_engine::Tick;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::machine_facts::SelfMeasurement;
 use plimsoll_model::{
-    ArrivalSpacing, ConnectionPlan, EarlyStopReason, Injector, Load, LoadCurve, LoadPurpose, LoadShape, LoadTag,
-    Origin, Plan, Request, Route, Spin, Terms, Traffic,
+    ArrivalSpacing, ConnectionPlan, EarlyStopReason, ExperimentSettings, Injector, Load, LoadCurve, LoadPurpose,
+    LoadShape, LoadTag, Origin, Plan, Request, Route, Spin, Traffic,
 };
 use plimsoll_probe::{ProbeEffort, ReadingSource, Watcher};
 use plimsoll_sys::{signal, system_text};
@@ -76,12 +76,12 @@ fn measure_load(origin: &Origin, shape: LoadShape, spin: Spin) -> Result<Summary
     }
     let request = Request { target: "/healthz".into(), ..Request::get_root() };
     let traffic = Traffic::with_one_route(origin.clone(), Route::new(request));
-    let terms = Terms::default();
+    let settings = ExperimentSettings::default();
     let base = ResolvedTarget::resolve_target(
         &Plan { traffic, load, connection_plan: ConnectionPlan::tcp(Vec::new()) },
-        &terms,
+        &settings,
     )?;
-    let watcher = Watcher::begin(&terms.probes, &base.watch_target(&base.url_resolver()), ProbeEffort::Little)?;
+    let watcher = Watcher::begin(&settings.probes, &base.watch_target(&base.url_resolver()), ProbeEffort::Little)?;
     let injector = Injector { workers: 1, spin, ..base.injector.clone() };
     let source = watcher.map(|watcher| Box::new(watcher) as Box<dyn ReadingSource>);
     let mut trial = TrialPlan {

@@ -134,7 +134,7 @@ impl TeardownGuard {
         request: &EncodedRequest,
         deadline: Instant,
         timeout: Duration,
-        in_any_case: bool,
+        ignores_stop: bool,
     ) -> Result<OneOffResponse, String> {
         let carriage = &self.plan.connection_plan;
         let connects: Vec<(String, Connect)> = match &carriage.unix {
@@ -155,7 +155,7 @@ impl TeardownGuard {
                 http: carriage.http,
                 deadline,
                 connect_until: deadline,
-                ignores_stop: in_any_case,
+                ignores_stop,
             };
             let (mut answer, mut kept) = (OneOffAnswer::default(), Vec::new());
             let reply = question.send_and_receive(connect, &mut |piece| {

@@ -280,7 +280,8 @@ fn study_state<'s>(recording: &'s Recording, runner: &dyn Runner) -> StudyState<
     StudyState { spec: recording.experiment_spec(), history: History { trials, remarks, elapsed_ns } }
 }
 
-/// Returns the number of outcomes (measured loads or blocks) that a study has produced.
+/// Returns the number of measured loads or blocks that a study has evaluated so far (0 for a run or
+/// a sweep).
 fn outcome_count(study: &Study) -> usize {
     match study {
         Study::Find(search) => search.outcomes.len(),
@@ -340,8 +341,8 @@ mod tests {
     use plimsoll_engine::Phase;
     use plimsoll_model::{Arm, ArmIndex, ArrivalSpacing, BlocksSpec, Criterion, LevelDurations, LoadCurve};
     use plimsoll_model::{
-        Injector, Interval, LoadShape, Plan, PlanRecord, ProfilesSpec, ProveSpec, Run, RunSpec, StartNotes, SweepSpec,
-        Terms,
+        ExperimentSettings, Injector, Interval, LoadShape, Plan, PlanRecord, ProfilesSpec, ProveSpec, Run, RunSpec,
+        StartNotes, SweepSpec,
     };
     use std::cell::RefCell;
     use std::rc::Rc;
@@ -452,8 +453,9 @@ mod tests {
     ) -> (Experiment, Result<(), String>, usize) {
         let mut study = Study::new(&asked).expect("a question");
         let recording = {
-            let (terms, noted, injector) = (Terms::default(), StartNotes::default(), Injector::default());
-            Recording::begin(asked, &terms, noted, true, &injector, None, |_, _| Vec::new()).expect("in memory")
+            let (settings, noted, injector) =
+                (ExperimentSettings::default(), StartNotes::default(), Injector::default());
+            Recording::begin(asked, &settings, noted, true, &injector, None, |_, _| Vec::new()).expect("in memory")
         };
         let mut study_loop = StudyLoop::new(runner, recording, NullDisplay);
         study_loop.profiler = profiler;

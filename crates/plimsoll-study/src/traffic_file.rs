@@ -113,10 +113,10 @@ struct TrafficFolder {
 }
 
 impl TrafficFolder {
-    fn new(folder: &Path, shows_variables: bool) -> TrafficFolder {
+    fn new(folder: &Path, uses_variable_values: bool) -> TrafficFolder {
         TrafficFolder {
             folder: folder.to_owned(),
-            uses_variable_values: shows_variables,
+            uses_variable_values,
             patterns: PatternCache::default(),
         }
     }

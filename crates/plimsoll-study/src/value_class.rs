@@ -4,8 +4,8 @@
 //! Not here: classes that follow from a flag instead of a value name (the command line), and
 //! redaction of URLs, headers and paths (`plimsoll_model::redact`).
 
+use plimsoll_model::experiment_settings;
 use plimsoll_model::redact::{self, REDACTED, RedactionLevel};
-use plimsoll_model::terms;
 
 /// The length of the shortest secret that is replaced in messages, bytes. Shorter secrets are not
 /// replaced, because they are parts of too many ordinary words.
@@ -85,7 +85,7 @@ impl ValueClass {
                 .collect::<Vec<_>>()
                 .join(",http"),
             ValueClass::InputPath | ValueClass::OutputPath | ValueClass::Program => redact::redact_path(value),
-            ValueClass::Command if terms::parse_git_revision(value).is_some() => value.to_owned(),
+            ValueClass::Command if experiment_settings::parse_git_revision(value).is_some() => value.to_owned(),
             ValueClass::Command => redact::redact_command_to_program(value),
             ValueClass::Argument => redact::redact_argument(value, RedactionLevel::Secrets),
             ValueClass::Body if value == "-" => value.to_owned(),

@@ -209,7 +209,7 @@ impl SampleRing {
         }
     }
 
-    fn open_with(pid: i32, core: i32, in_kernel: bool, pages: usize, callers: u16) -> io::Result<SampleRing> {
+    fn open_with(pid: i32, core: i32, in_kernel: bool, pages: usize, sample_max_stack: u16) -> io::Result<SampleRing> {
         let has_stack = cfg!(target_arch = "x86_64");
         let attr = PerfEventAttr {
             kind: TYPE_SOFTWARE,
@@ -223,7 +223,7 @@ impl SampleRing {
             flags: EXCLUDE_HV | EXCLUDE_IDLE | EXCLUDE_CALLCHAIN_KERNEL | if in_kernel { 0 } else { EXCLUDE_KERNEL },
             sample_regs_user: if has_stack { SAMPLED_REGISTERS_MASK } else { 0 },
             sample_stack_user: if has_stack { STACK_BYTES } else { 0 },
-            sample_max_stack: callers,
+            sample_max_stack,
             ..PerfEventAttr::default()
         };
         // SAFETY: `attr` is complete and outlives the call; the result is a descriptor that no

@@ -48,7 +48,9 @@ pub fn change_marks(shared: &WebState, file: &str, query: &Query) -> Result<(), 
 pub fn delete_run(shared: &WebState, file: &str) -> Result<(), Problem> {
     let path = run_file_path(shared, file)?;
     if read_run(&path, file).is_ok_and(|run| run.state == RunState::UnderWay) {
-        return Err(Problem::bad_request("this run is being recorded: stop its study first"));
+        return Err(Problem::bad_request(
+            "this run cannot be deleted while it is being recorded: stop the plimsoll command that records it first",
+        ));
     }
     remove_run(&shared.folder, file).map_err(bad_request_problem)
 }

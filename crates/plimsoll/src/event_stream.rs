@@ -4,7 +4,7 @@
 
 use plimsoll_analysis::study::{Study, TrialPlan};
 use plimsoll_engine::{Phase, Tick};
-use plimsoll_model::terms::OutputTerms;
+use plimsoll_model::experiment_settings::OutputSettings;
 use plimsoll_model::{ExperimentSpec, Trial};
 use plimsoll_report::event_lines;
 use plimsoll_study::output::print_unescaped;
@@ -17,7 +17,7 @@ struct EventStream {
 }
 
 /// Adds a stream of JSON lines to the outputs of a study if the user asked for it.
-pub fn attach_if_requested<D: StudyDisplay, T>(study_loop: &mut StudyLoop<D>, output: &OutputTerms<T>) {
+pub fn attach_if_requested<D: StudyDisplay, T>(study_loop: &mut StudyLoop<D>, output: &OutputSettings<T>) {
     if output.json_lines {
         study_loop.outputs.push(Box::new(EventStream::begin(study_loop.recording.experiment_spec())));
     }

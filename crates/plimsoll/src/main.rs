@@ -170,7 +170,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
             // program.
             let asked = experiment::spec_from_command(replay)?;
             plimsoll_sys::signal::catch_interrupts();
-            asked.map_or(Ok(exit::SUCCESS), |(asked, terms)| experiment::carry_out(asked, &terms))
+            asked.map_or(Ok(exit::SUCCESS), |(asked, settings)| experiment::carry_out(asked, &settings))
         }
         measuring @ (Command::Find(_)
         | Command::Prove(_)
@@ -183,7 +183,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
             // that does not measure simply ends.
             plimsoll_sys::signal::catch_interrupts();
             match experiment::spec_from_command(measuring)? {
-                Some((asked, terms)) => experiment::carry_out(asked, &terms),
+                Some((asked, settings)) => experiment::carry_out(asked, &settings),
                 None => Ok(exit::SUCCESS),
             }
         }

@@ -1,4 +1,4 @@
-//! Converts the flags that several commands share to plans (the requests to send) and terms (all
+//! Converts the flags that several commands share to plans (the requests to send) and settings (all
 //! other settings). Contradictions and invalid values are refused before any host is resolved or
 //! any process is started. Only files with bodies, scripts and traffic are read.
 //!
@@ -14,12 +14,14 @@ use crate::args::{
 use crate::curl;
 use plimsoll_fleet::parse_watch_host;
 use plimsoll_model::bounds::WORKERS_REQUESTED_MAX;
+use plimsoll_model::experiment_settings::{
+    InjectorSettings, OutputSettings, ProbesSettings, ProfilesSettings, SchemaSettings, TrafficFileSettings,
+};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::terms::{InjectorTerms, OutputTerms, ProbesTerms, ProfilesTerms, SchemaTerms, TrafficFileTerms};
 use plimsoll_model::{
-    AddressRange, AgentLossPolicy, ArrivalSpacing, ConnectionPlan, EndpointChoice, FleetTerms, GrpcStatusSet,
-    HttpChoice, Load, LoadCurve, LoadShape, OnInconclusive, Origin, Plan, RemoteWatchTerms, Request, ResolveSpec,
-    Route, ScriptTerms, StatusSet, Terms, TlsSpec, Traffic, completion, redact,
+    AddressRange, AgentLossPolicy, ArrivalSpacing, ConnectionPlan, EndpointChoice, ExperimentSettings, FleetSettings,
+    GrpcStatusSet, HttpChoice, Load, LoadCurve, LoadShape, OnInconclusive, Origin, Plan, RemoteWatchSettings, Request,
+    ResolveSpec, Route, ScriptSettings, StatusSet, TlsSpec, Traffic, completion, redact,
 };
 use plimsoll_study::fields::{parse_body_flag, parse_header_flag, parse_tag, path_text};
 use plimsoll_study::file_traffic::{convert_to_grpc_call, http_choice, push_authorization, traffic_from_parsed};
@@ -32,15 +34,15 @@ use plimsoll_traffic::target_url::Url;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Returns one plan with one user for each of several URLs, the common terms of the plans, and the
-/// load that a traffic file contains. The first URL is in `request` or in its traffic file. The
-/// caller adds the settings of probes, profiles, builds, conditions and output paths to the terms.
+/// Returns one plan with one user for each of several URLs, the common settings of the plans, and
+/// the load that a traffic file contains. The first URL is in `request` or in its traffic file. The
+/// caller adds the settings of probes, profiles, builds, conditions and output paths.
 pub fn plans_for_urls(
     request: &RequestArgs,
     more: &[String],
     generator: &GeneratorArgs,
     script: &ScriptArgs,
-) -> Result<(Vec<Plan>, Terms<String>, FileLoad), Failure> {
+) -> Result<(Vec<Plan>, ExperimentSettings<String>, FileLoad), Failure> {
     let (of_curl, curl_body) = match &request.curl {
         None => (None, None),
         Some(line) => curl::apply_curl_line(request, line).map(|(request, body)| (Some(request), body))?,
@@ -81,7 +83,7 @@ pub fn plans_for_urls(
     let sources = with_flag_name("--source-ip", sources)?.unwrap_or_default();
     let urls: Vec<&String> = request.target.iter().chain(&request.url).chain(more).collect();
     let mix = match &request.file {
-        Some(file) => Some(TrafficFileTerms {
+        Some(file) => Some(TrafficFileSettings {
             file: path_text("-f", file)?,
             bases: urls.iter().map(|url| (*url).clone()).collect(),
             headers: headers.iter().map(|(name, value)| format!("{name}: {value}")).collect(),
@@ -92,7 +94,7 @@ pub fn plans_for_urls(
         }),
         None => None,
     };
-    let script = script.lua.as_ref().map(|file| script_terms(file, &script.words)).transpose()?;
+    let script = script.lua.as_ref().map(|file| script_settings(file, &script.words)).transpose()?;
     let mut file_load = FileLoad::default();
     let asked = match &mix {
         Some(mix) => {
@@ -168,7 +170,7 @@ pub fn plans_for_urls(
     }
     let path =
         |name: &str, path: &Option<std::path::PathBuf>| path.as_deref().map(|it| path_text(name, it)).transpose();
-    let terms = Terms {
+    let settings = ExperimentSettings {
         targets: completion::number_equal_targets(&plans, &user_info),
         redact: redaction_level(request.redact, request.keep_failed_bodies),
         public: request.allow_public,
@@ -179,15 +181,15 @@ pub fn plans_for_urls(
         script,
         body: body_from,
         connect_to,
-        schema: schema_terms(&request.schema)?,
+        schema: schema_settings(&request.schema)?,
         issuers: path("--cacert", &flags.cacert)?,
         certificate: path("--cert", &flags.cert)?,
         key: path("--key", &flags.key)?,
         connections_max,
-        injector: InjectorTerms { workers, spin: generator.spin, sources },
-        ..Terms::default()
+        injector: InjectorSettings { workers, spin: generator.spin, sources },
+        ..ExperimentSettings::default()
     };
-    Ok((plans, terms, file_load))
+    Ok((plans, settings, file_load))
 }
 
 /// Returns an error if the user gives a flag that applies only to gRPC calls.
@@ -208,7 +210,7 @@ fn refuse_grpc_flags(request: &RequestArgs) -> Result<(), Failure> {
 }
 
 /// Returns the files that describe gRPC messages; `None` if no flag names such a file.
-pub fn schema_terms(flags: &SchemaArgs) -> Result<Option<SchemaTerms<String>>, Failure> {
+pub fn schema_settings(flags: &SchemaArgs) -> Result<Option<SchemaSettings<String>>, Failure> {
     let texts = |flag: &str, paths: &[std::path::PathBuf]| -> Result<Vec<String>, Failure> {
         paths.iter().map(|path| path_text(flag, path)).collect()
     };
@@ -217,12 +219,12 @@ pub fn schema_terms(flags: &SchemaArgs) -> Result<Option<SchemaTerms<String>>, F
     }
     let descriptor_set = flags.descriptor_set.as_deref().map(|it| path_text("--descriptor-set", it)).transpose()?;
     let (protos, proto_paths) = (texts("--proto", &flags.proto)?, texts("--proto-path", &flags.proto_path)?);
-    Ok(Some(SchemaTerms { protos, proto_paths, descriptor_set }))
+    Ok(Some(SchemaSettings { protos, proto_paths, descriptor_set }))
 }
 
 /// Returns the plan and the settings for reading a gRPC server's message types: only the target and
 /// its connection.
-pub fn grpc_server_plan(args: &GrpcArgs) -> Result<(Plan, Terms<String>), Failure> {
+pub fn grpc_server_plan(args: &GrpcArgs) -> Result<(Plan, ExperimentSettings<String>), Failure> {
     // Without a scheme, the server is contacted without TLS.
     let url = if args.url.contains("://") { args.url.clone() } else { format!("grpc://{}", args.url) };
     let Url { origin, path: target, authorization } = Url::read(&url)?;
@@ -239,43 +241,43 @@ pub fn grpc_server_plan(args: &GrpcArgs) -> Result<(Plan, Terms<String>), Failur
     let load = Load::new(LoadShape::Closed { users: LoadCurve::constant(1.0) });
     let path =
         |name: &str, path: &Option<std::path::PathBuf>| path.as_deref().map(|it| path_text(name, it)).transpose();
-    let terms = Terms {
+    let settings = ExperimentSettings {
         public: args.allow_public,
-        schema: schema_terms(&args.schema)?,
+        schema: schema_settings(&args.schema)?,
         connect_to,
         issuers: path("--cacert", &flags.cacert)?,
         certificate: path("--cert", &flags.cert)?,
         key: path("--key", &flags.key)?,
-        ..Terms::default()
+        ..ExperimentSettings::default()
     };
-    Ok((Plan { traffic: Traffic::with_one_route(origin, route), load, connection_plan: carriage }, terms))
+    Ok((Plan { traffic: Traffic::with_one_route(origin, route), load, connection_plan: carriage }, settings))
 }
 
-/// Returns the plan of a single URL, and its terms (all settings that are not in the plan).
+/// Returns the plan of a single URL, and all settings that are not in the plan.
 pub fn plan_for_url(
     request: &RequestArgs,
     generator: &GeneratorArgs,
     script: &ScriptArgs,
-) -> Result<(Plan, Terms<String>), Failure> {
-    plan_and_load(request, generator, script).map(|(plan, terms, _)| (plan, terms))
+) -> Result<(Plan, ExperimentSettings<String>), Failure> {
+    plan_and_load(request, generator, script).map(|(plan, settings, _)| (plan, settings))
 }
 
-/// Returns the plan of a single URL, its terms (all settings that are not in the plan), and the
+/// Returns the plan of a single URL, all settings that are not in the plan, and the
 /// load that its traffic file contains.
 pub fn plan_and_load(
     request: &RequestArgs,
     generator: &GeneratorArgs,
     script: &ScriptArgs,
-) -> Result<(Plan, Terms<String>, FileLoad), Failure> {
-    let (plans, terms, load) = plans_for_urls(request, &[], generator, script)?;
+) -> Result<(Plan, ExperimentSettings<String>, FileLoad), Failure> {
+    let (plans, settings, load) = plans_for_urls(request, &[], generator, script)?;
     let plan = plans.into_iter().next().ok_or_else(|| Failure::usage("the target is missing: give a URL"))?;
-    Ok((plan, terms, load))
+    Ok((plan, settings, load))
 }
 
 /// Returns the settings of a script that run files record: its file, digest and arguments.
-fn script_terms(file: &str, words: &[String]) -> Result<ScriptTerms<String>, Failure> {
+fn script_settings(file: &str, words: &[String]) -> Result<ScriptSettings<String>, Failure> {
     let digest = redact::short_digest(&script_run::read_script_file(file)?);
-    Ok(ScriptTerms { file: file.to_owned(), digest, args: words.to_vec() })
+    Ok(ScriptSettings { file: file.to_owned(), digest, args: words.to_vec() })
 }
 
 /// Sets the protocol to HTTP/1.1, because scripts write requests in HTTP/1.1.
@@ -300,44 +302,48 @@ pub fn arrival_spacing(generator: &GeneratorArgs, file: &FileLoad) -> Result<Arr
 }
 
 /// Converts the flags about probes to the settings that run files record.
-pub fn probe_terms(args: &ProbeArgs) -> Result<ProbesTerms<String>, Failure> {
+pub fn probe_settings(args: &ProbeArgs) -> Result<ProbesSettings<String>, Failure> {
     if args.pid.is_some() && args.process.is_some() {
         return Err(Failure::usage("--pid and --process exclude each other: leave one out"));
     }
-    Ok(ProbesTerms {
+    Ok(ProbesSettings {
         none: args.no_probes,
         pid: args.pid,
         process: args.process.clone(),
         metrics: args.metrics.as_deref().map(|place| EndpointChoice::parse(place, false)),
         cgroup: args.cgroup.clone(),
-        watch: watch_terms(&args.remote_watch)?,
+        watch: watch_settings(&args.remote_watch)?,
     })
 }
 
 /// Returns the settings for measuring a server on another machine; `None` without --watch.
-pub fn watch_terms(args: &WatchArgs) -> Result<Option<RemoteWatchTerms>, Failure> {
+pub fn watch_settings(args: &WatchArgs) -> Result<Option<RemoteWatchSettings>, Failure> {
     let Some(place) = &args.watch else { return Ok(None) };
     with_flag_name("--watch", parse_watch_host(place))?;
-    Ok(Some(RemoteWatchTerms { place: place.clone(), copied: args.watch_copy }))
+    Ok(Some(RemoteWatchSettings { place: place.clone(), copied: args.watch_copy }))
 }
 
 /// Returns the settings for profiles of one target; `None` without --pprof.
-pub fn profile_terms(args: &PprofArgs) -> Option<ProfilesTerms<String>> {
+pub fn profile_settings(args: &PprofArgs) -> Option<ProfilesSettings<String>> {
     let place = args.pprof.as_deref()?;
-    Some(ProfilesTerms { endpoint: EndpointChoice::parse(place, false), seconds: args.pprof_seconds })
+    Some(ProfilesSettings { endpoint: EndpointChoice::parse(place, false), seconds: args.pprof_seconds })
 }
 
 /// Returns the settings of the fleet that generates the load in place of this machine; `None`
 /// without --fleet.
-pub fn fleet_terms(args: &FleetArgs, plan: &Plan, terms: &Terms<String>) -> Result<Option<FleetTerms>, Failure> {
+pub fn fleet_settings(
+    args: &FleetArgs,
+    plan: &Plan,
+    settings: &ExperimentSettings<String>,
+) -> Result<Option<FleetSettings>, Failure> {
     let Some(place) = &args.fleet else { return Ok(None) };
-    plimsoll_fleet::refuse_local_only_options(plan, terms)?;
+    plimsoll_fleet::refuse_local_only_options(plan, settings)?;
     let on_loss = if args.on_loss == "stop" { AgentLossPolicy::Stop } else { AgentLossPolicy::Go };
     let skew_ns_max = parse_positive_time("--max-skew", &args.max_skew)?;
     let wait_ns = args.wait.as_deref().map(|wait| parse_positive_time("--wait", wait)).transpose()?;
     let (place, copied, agents) = (place.clone(), args.fleet_copy, args.agents.clone());
     let weights = args.weights.clone();
-    let fleet = FleetTerms { place, copied, on_loss, skew_ns_max, agents, wait_ns, weights };
+    let fleet = FleetSettings { place, copied, on_loss, skew_ns_max, agents, wait_ns, weights };
     plimsoll_fleet::check_fleet_options(&fleet).map_err(Failure::usage)?;
     Ok(Some(fleet))
 }
@@ -349,14 +355,14 @@ pub fn verdict_when_inconclusive(args: &InconclusiveArgs) -> Option<OnInconclusi
 }
 
 /// Converts the flags about output to settings, including the store and the tags of the run.
-pub fn stored_output_terms(
+pub fn stored_output_settings(
     args: &OutputArgs,
     file: Option<&Path>,
     store: &StoreArgs,
-) -> Result<OutputTerms<String>, Failure> {
+) -> Result<OutputSettings<String>, Failure> {
     let tags = store.tags.iter().map(|text| parse_tag(text)).collect::<Result<_, _>>()?;
     let folder = store.store.as_deref().map(|folder| path_text("--store", folder)).transpose()?;
-    Ok(OutputTerms { store: folder, tags, ..args.to_terms(file)? })
+    Ok(OutputSettings { store: folder, tags, ..args.to_settings(file)? })
 }
 
 /// Returns an error if connection flags contradict each other.

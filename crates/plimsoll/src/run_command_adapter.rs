@@ -12,7 +12,7 @@ use plimsoll_analysis::Summary;
 use plimsoll_compat::{FinishedLoad, PrintResults, RunCommand, WrkScript};
 use plimsoll_logs::vegeta::VegetaTimeSeries;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{Plan, Run, RunSpec, Terms};
+use plimsoll_model::{ExperimentSettings, Plan, Run, RunSpec};
 use plimsoll_report::{attacks_page, page};
 use plimsoll_script::ScriptError;
 use plimsoll_script::run_figures::RunFigures;
@@ -25,7 +25,7 @@ pub struct RunCommandAdapter;
 
 impl RunCommand for RunCommandAdapter {
     /// Parses arguments of `run`. After parsing, messages hide the secrets in the parsed arguments.
-    fn parse(&self, words: &[String]) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
+    fn parse(&self, words: &[String]) -> Result<(RunSpec<Plan>, ExperimentSettings<String>), Failure> {
         let refused = |error: clap::Error| Failure::usage(crate::usage_error::error_sentence(&Cli::command(), &error));
         let line = ["plimsoll", "run"].into_iter().chain(words.iter().map(String::as_str));
         let mut parser = parser_for_command::<Cli>("run");
@@ -42,18 +42,23 @@ impl RunCommand for RunCommandAdapter {
         run::spec_from_args(args)
     }
 
-    fn script(&self, url: &str, plan: &Plan, terms: &Terms<String>) -> Result<Option<Arc<dyn WrkScript>>, Failure> {
-        let scripted = ScriptRun::from_terms_with_url(Some(url), plan, terms)?;
+    fn script(
+        &self,
+        url: &str,
+        plan: &Plan,
+        settings: &ExperimentSettings<String>,
+    ) -> Result<Option<Arc<dyn WrkScript>>, Failure> {
+        let scripted = ScriptRun::from_settings_with_url(Some(url), plan, settings)?;
         Ok(scripted.map(|scripted| -> Arc<dyn WrkScript> { Arc::new(ScriptAdapter(scripted)) }))
     }
 
     fn execute_load(
         &self,
         asked: RunSpec<Plan>,
-        terms: &Terms<String>,
+        settings: &ExperimentSettings<String>,
         authoring: Option<Arc<dyn AuthorFactory>>,
     ) -> Result<Box<dyn FinishedLoad>, Failure> {
-        Ok(Box::new(run::measure_load(asked, terms, authoring)?))
+        Ok(Box::new(run::measure_load(asked, settings, authoring)?))
     }
 
     fn vegeta_page(&self, course: &VegetaTimeSeries, title: &str, points_max: usize) -> String {

@@ -4,7 +4,7 @@
 //! messages never show the value.
 //!
 //! Not here: the classes and their value names (`plimsoll_study::value_class`), and what is
-//! recorded, which is built from parsed values (`plimsoll_model::terms`).
+//! recorded, which is built from parsed values (`plimsoll_model::experiment_settings`).
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};

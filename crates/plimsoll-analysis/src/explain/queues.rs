@@ -547,7 +547,8 @@ fn open_calls_exceed_served_requests(case: &ServerFacts) -> Option<bool> {
 }
 
 /// Returns whether a dependency has saturated its cores while the server has not. A dependency with
-/// one process can use one core; several processes can use all cores.
+/// a single process is saturated if it uses about one core. Any dependency is saturated if all
+/// cores of the machine are in use, and it uses most of them and much more than the server.
 pub(super) fn is_dependency_saturated(case: &ServerFacts) -> Option<bool> {
     let (Some(cores), Some(processes)) =
         (case.max_at_high_load(Signal::DownstreamCores), case.max_at_high_load(Signal::DownstreamProcesses))

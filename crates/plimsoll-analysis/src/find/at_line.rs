@@ -1,7 +1,7 @@
 //! The server's CPU and memory at the load line that a search found ([`ServerUseAtLine`]).
 
 use super::findings::Findings;
-use super::terms::is_void_by_generator;
+use super::search_settings::is_void_by_generator;
 use crate::judge::{TrialOutcome, Verdict};
 use crate::server::ServerUse;
 use plimsoll_model::{LoadPurpose, Run};

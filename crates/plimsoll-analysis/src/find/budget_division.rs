@@ -2,8 +2,8 @@
 //! the number of users from trial to trial.
 
 use super::peak;
+use super::search_settings::{SearchSettings, TIME_MAX_NS};
 use super::stalls::Stalls;
-use super::terms::{SearchSettings, TIME_MAX_NS};
 use crate::judge::TrialOutcome;
 use plimsoll_model::Plan;
 use plimsoll_model::units::{MS, SECOND};
@@ -33,19 +33,19 @@ impl BudgetDivision {
     /// `answer_ns` without load.
     pub(super) fn for_budget(budget_ns: u64, answer_ns: u64) -> BudgetDivision {
         let least_ns = (answer_ns.min(TIME_MAX_NS) * TRIAL_RESPONSE_TIMES_MIN).next_multiple_of(Plan::TICK_NS);
-        let small = budget_ns < 25 * SECOND || least_ns > budget_ns / 30;
+        let has_few_trials = budget_ns < 25 * SECOND || least_ns > budget_ns / 30;
         let line_ns = match budget_ns {
             b if b >= 600 * SECOND => 10 * SECOND,
             b => (b / 12 / (100 * MS) * (100 * MS)).clamp(SECOND.min((b / 6).next_multiple_of(100 * MS)), 5 * SECOND),
         };
-        let line_ns = line_ns.max(least_ns);
+        let line_trial_ns = line_ns.max(least_ns);
         BudgetDivision {
             climb_trial_ns: if budget_ns < 25 * SECOND { 300 * MS } else { 500 * MS }.max(least_ns),
             climb_end_ns_max: budget_ns / 6,
-            users_factor: if small { 4 } else { 2 },
+            users_factor: if has_few_trials { 4 } else { 2 },
             saturated_trial_ns_min: (budget_ns / 50 / (100 * MS) * (100 * MS)).clamp(500 * MS, 1200 * MS).max(least_ns),
-            line_trial_ns: line_ns,
-            has_few_trials: small,
+            line_trial_ns,
+            has_few_trials,
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Not here: how the capacity is estimated ([`plimsoll_statistics::Capacity`]).
 
-use super::terms::is_void_by_generator;
+use super::search_settings::is_void_by_generator;
 use crate::judge::TrialOutcome;
 use plimsoll_model::LoadPurpose;
 use plimsoll_statistics::{Capacity, SaturatedTrial, Saturation};

@@ -8,8 +8,8 @@
 //!
 //! Not here: the estimate of the load line ([`plimsoll_statistics::line_distribution`]).
 
+use super::search_settings::{is_near_load_line, is_void_by_generator};
 use super::search_state::SearchState;
-use super::terms::{is_near_load_line, is_void_by_generator};
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::LoadPurpose;
 use plimsoll_statistics::{BoundEvidence, Capacity};
@@ -82,7 +82,8 @@ pub(super) fn is_machine_shared(history: &[TrialOutcome]) -> bool {
 
 /// The rates of the trials near the load line, on a machine that other programs use.
 pub(super) struct TriedRates {
-    /// The highest rate that met the SLO, or broke it by no more than chance, 1/s.
+    /// The highest rate, in 1/s, whose trial met the SLO, or broke the SLO so slightly that chance
+    /// explains it.
     pub met_rps: Option<f64>,
     /// The rates above `met_rps` that broke the SLO beyond chance, 1/s, the lowest first.
     pub broken_rps: Vec<f64>,

@@ -14,10 +14,10 @@ use super::peak::{self, Knee, Peak};
 use super::present_capacity::LastCapacityChange;
 use super::quota::{Quota, QuotaEstimate};
 use super::rejection::trials_with_rejections;
+use super::search_settings::{SearchSettings, StopReason, is_near_load_line, trials_with_valid_figures};
 use super::search_state::SearchState;
 use super::stalls::Stalls;
 use super::target_loss::ServerLoss;
-use super::terms::{SearchSettings, StopReason, is_near_load_line, trials_with_valid_figures};
 use crate::condition::{format_number, share_in_condition_syntax};
 use crate::doubts::{DoubtKind, Doubts};
 use crate::format;
@@ -325,7 +325,7 @@ pub fn findings_from_trials(
             && t.purpose != LoadPurpose::Settle
             && t.offered_rps().is_some_and(|rate| rate >= load_line.lower * AT_LINE_SHARE_MIN)
     });
-    let met_slo_s = meets.map(|t| t.duration_ns as f64 / 1e9).fold(0.0, f64::max);
+    let longest_pass_at_line_s = meets.map(|t| t.duration_ns as f64 / 1e9).fold(0.0, f64::max);
     let mut findings = Findings {
         load_line_rps: load_line,
         rate_unit: settings.base.traffic.arrivals_word(),
@@ -340,7 +340,7 @@ pub fn findings_from_trials(
         stalls: known.stalls.clone(),
         constant_failure: failing.filter(|_| lower <= 0.0),
         target_loss,
-        longest_pass_at_line_s: met_slo_s,
+        longest_pass_at_line_s,
         // On a machine that other programs use, a larger budget does not narrow the interval.
         budget_for_estimate_s: budget_for_estimate_s(&load_line, elapsed_ns).filter(|_| shared.is_none()),
         elapsed_s: elapsed_ns as f64 / 1e9,

@@ -39,7 +39,7 @@ pub(super) fn estimate_load_line(
     let failed = slo.allowances().into_iter().filter(|allowance| allowance.bound_ns.is_none());
     let failed_share = failed.map(|allowance| allowance.share.max(ALLOWED_BAD_SHARE_MIN)).fold(1.0, f64::min);
     let rejects = capacity.is_some_and(|capacity| capacity.rejects);
-    let terms = ServerModelInputs {
+    let inputs = ServerModelInputs {
         trials: &trials,
         arrivals_dispersion,
         service_s,
@@ -47,7 +47,7 @@ pub(super) fn estimate_load_line(
         bounds,
         failed_share_max: failed_share,
     };
-    LoadLineDistribution::new(&terms, capacity)
+    LoadLineDistribution::new(&inputs, capacity)
 }
 
 /// Returns the open-loop trials that count as evidence. With enough undisturbed trials, a disturbed

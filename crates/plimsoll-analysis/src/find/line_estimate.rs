@@ -5,8 +5,8 @@
 
 use super::line_distribution::estimate_load_line;
 use super::plans::round_rate;
+use super::search_settings::{RATE_MIN, StopReason, is_void_by_generator};
 use super::search_state::SearchState;
-use super::terms::{RATE_MIN, StopReason, is_void_by_generator};
 use crate::judge::TrialOutcome;
 use plimsoll_statistics::line_distribution::LINE_QUANTILE_LOW;
 use plimsoll_statistics::{Capacity, LoadLineDistribution};
@@ -34,7 +34,7 @@ impl LineEstimate {
     pub(super) fn new(known: &SearchState) -> LineEstimate {
         let history = known.history;
         let capacity = known.estimate_capacity();
-        let belief = estimate_load_line(
+        let distribution = estimate_load_line(
             history,
             capacity.as_ref(),
             &known.settings.slo,
@@ -43,7 +43,7 @@ impl LineEstimate {
         );
         let mut line = LineEstimate {
             capacity,
-            distribution: belief,
+            distribution,
             rate_max: f64::INFINITY,
             rate_max_reason: StopReason::MaxRate,
         };

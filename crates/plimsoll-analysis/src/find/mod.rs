@@ -34,11 +34,11 @@ mod plans;
 mod present_capacity;
 mod quota;
 mod rejection;
+mod search_settings;
 mod search_state;
 mod soak;
 mod stalls;
 mod target_loss;
-mod terms;
 
 pub use at_line::ServerUseAtLine;
 pub use constant_failure::{ConstantFailure, SloBreakKind};
@@ -48,15 +48,15 @@ pub use log_rate::AccessLogRate;
 pub use peak::{Knee, Peak, highest_goodput};
 pub use plimsoll_statistics::Capacity;
 pub use present_capacity::LastCapacityChange;
+pub use search_settings::{PlannedTrial, SearchSettings, StopReason};
 pub use soak::{Soak, SoakBreak, SoakBreakManner, soak_segments};
 pub use stalls::Stalls;
 pub use target_loss::ServerLoss;
-pub use terms::{PlannedTrial, SearchSettings, StopReason};
 
 use crate::judge::TrialOutcome;
 use choice::LoadChoice;
+use search_settings::trials_with_valid_figures;
 use search_state::SearchState;
-use terms::trials_with_valid_figures;
 
 /// The next step of a search: another trial, or the result.
 #[derive(Debug, Clone)]

@@ -3,8 +3,8 @@
 
 use super::peak;
 use super::rejection::limiter_rate_rps;
+use super::search_settings::{PlannedTrial, SearchSettings, TIME_MAX_NS};
 use super::search_state::SearchState;
-use super::terms::{PlannedTrial, SearchSettings, TIME_MAX_NS};
 use crate::judge::{TrialOutcome, Verdict};
 use crate::watch::{TrialWatch, judged_window_ns};
 use plimsoll_model::traffic::RouteChoice;

@@ -7,7 +7,7 @@
 //! requests of an overload but serve the next low load at once.
 
 use super::plans::{Planner, trial_time_max_ns};
-use super::terms::{PlannedTrial, StopReason};
+use super::search_settings::{PlannedTrial, StopReason};
 use crate::format;
 use crate::judge::TrialOutcome;
 use crate::sentence::{Remedy, Sentence};
@@ -152,18 +152,18 @@ impl QuotaEstimate {
     /// Returns the quota that the trials show; `None` without a quota. The length of the quota's
     /// window is known after two openings.
     pub(super) fn observed_quota(&self) -> Option<Quota> {
-        let refused_s = self.longest_wait_ns as f64 / 1e9;
-        let unseen = |granted, rps_max| {
-            Some(Quota { granted_requests: granted, rejected_s: refused_s, window_s: None, windows: 0, rps_max })
+        let rejected_s = self.longest_wait_ns as f64 / 1e9;
+        let unseen = |granted_requests, rps_max| {
+            Some(Quota { granted_requests, rejected_s, window_s: None, windows: 0, rps_max })
         };
         let whole = self.openings.get(1..).unwrap_or_default();
         if let Some(window_s) = self.window_s() {
             let windows = whole.len();
-            let granted = whole.iter().map(|it| it.1).sum::<f64>() / windows as f64;
-            let rps_max = Some(granted / window_s);
+            let granted_requests = whole.iter().map(|it| it.1).sum::<f64>() / windows as f64;
+            let rps_max = Some(granted_requests / window_s);
             return Some(Quota {
-                granted_requests: granted,
-                rejected_s: refused_s,
+                granted_requests,
+                rejected_s,
                 window_s: Some(window_s),
                 windows,
                 rps_max,
@@ -251,14 +251,14 @@ mod tests {
     fn check(rows: &[TrialRow], expect: Option<(f64, Option<f64>)>) {
         let trials: Vec<TrialOutcome> = rows
             .iter()
-            .map(|&(purpose, start_ms, ms, rps, success_rate)| {
+            .map(|&(purpose, start_ms, ms, achieved_rps, success_rate)| {
                 let mut evidence = Evidence { scheduled: 1000, ..Evidence::default() };
                 evidence.failed[RequestFailure::Status as usize] = (1000.0 * (1.0 - success_rate)) as u64;
                 TrialOutcome {
                     evidence,
                     start_ns: start_ms * MS,
                     duration_ns: ms * MS,
-                    achieved_rps: rps,
+                    achieved_rps,
                     success_rate,
                     ..TrialOutcome::one_second_trial(purpose, OfferedLoad::Rate(100.0), Verdict::Fail)
                 }

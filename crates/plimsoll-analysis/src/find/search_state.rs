@@ -4,8 +4,8 @@
 
 use super::budget_division::BudgetDivision;
 use super::capacity::estimate_capacity;
+use super::search_settings::SearchSettings;
 use super::stalls::{NoResponsePeriods, Stalls};
-use super::terms::SearchSettings;
 use crate::judge::TrialOutcome;
 use plimsoll_statistics::Capacity;
 

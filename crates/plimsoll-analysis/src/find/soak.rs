@@ -10,8 +10,8 @@
 //! trial breaks the SLO ([`super::chance`]).
 
 use super::chance::{backlog_dispersion, breaks_slo_even_if_disturbed, chance_explains_bad_requests};
+use super::search_settings::{SearchSettings, is_void_by_generator, trials_with_valid_figures};
 use super::search_state::SearchState;
-use super::terms::{SearchSettings, is_void_by_generator, trials_with_valid_figures};
 use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::RequestFailure;

@@ -4,7 +4,7 @@
 //!
 //! Not here: the stalls of one trial ([`crate::stalls`]).
 
-use super::terms::SearchSettings;
+use super::search_settings::SearchSettings;
 use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
 use crate::stalls::Stall;
@@ -171,28 +171,28 @@ impl Stalls {
             hits >= 2 && (few || exceeds_disturbances(hits, trials, STALL_DISTURBANCE_SHARE, STALL_ERROR_PROBABILITY))
         };
         let stalled_ns: u64 = stalls.iter().map(|s| s.1.length_ns).sum();
-        let recur = own(hit(0)) && (!few || stalled_ns as f64 > SMALL_BUDGET_STALL_SHARE * time_ns as f64);
+        let is_recurring = own(hit(0)) && (!few || stalled_ns as f64 > SMALL_BUDGET_STALL_SHARE * time_ns as f64);
         // The time before the first stall and the time after the last stall also count as gaps
         // between stalls.
         let ends = stalls.iter().map(|s| s.0.saturating_add(s.1.length_ns));
         let starts = stalls.iter().map(|s| s.0).chain([time_ns]);
         let gaps = starts.zip([0].into_iter().chain(ends)).map(|(start, end)| start.saturating_sub(end));
-        let (mut too_many, mut forbids) = (false, None);
+        let (mut break_slo, mut impossible_bound) = (false, None);
         for bound in settings.slo.response_bounds() {
             let share = 1.0 - bound.quantile;
             let beyond_ns: f64 = stalls.iter().map(|s| s.1.time_beyond_bound_ns(bound.bound_ns) as f64).sum();
             let seen = beyond_ns / time_ns.max(1) as f64;
             let hits = hit(bound.bound_ns);
-            too_many |= if few {
+            break_slo |= if few {
                 seen > share * SMALL_BUDGET_STALL_SHARE_OF_ALLOWED_LATE_REQUESTS
             } else {
-                recur && seen > share
+                is_recurring && seen > share
             };
             let enough = hits >= if few { SMALL_BUDGET_STALL_TRIALS_MIN } else { NO_RATE_STALL_TRIALS_MIN };
             let own = few || exceeds_disturbances(hits, trials, STALL_DISTURBANCE_SHARE, NO_LINE_ERROR_PROBABILITY);
-            if enough && own && seen * certain_stall_frequency_share(hits) > share && forbids.is_none() {
+            if enough && own && seen * certain_stall_frequency_share(hits) > share && impossible_bound.is_none() {
                 let bound_text = format::duration(bound.bound_ns as f64);
-                forbids = Some(format!("p{} <= {bound_text}", (bound.quantile * 1e6).round() / 1e4));
+                impossible_bound = Some(format!("p{} <= {bound_text}", (bound.quantile * 1e6).round() / 1e4));
             }
         }
         NoResponsePeriods::Stalls(Stalls {
@@ -200,9 +200,9 @@ impl Stalls {
             longest_ns,
             mean_interval_ns: time_ns / stalls.len() as u64,
             gap_ns_max: gaps.max().unwrap_or(time_ns),
-            impossible_bound: forbids,
-            break_slo: too_many,
-            is_recurring: recur,
+            impossible_bound,
+            break_slo,
+            is_recurring,
         })
     }
 

@@ -56,10 +56,10 @@ pub(super) fn overload_finding<'a>(
     let slo = Slo::parse(&spec.search.slo).map_err(|error| NoFinding::InvalidSlo(error.to_string()))?;
     let overloaded =
         |trial: &Trial| OverloadResult::from_run(&trial.run, line_rps, slo.bound_max_ns(), spec.retries > 0);
-    let against = of(true).map(|trial| (&trial.run.plan, overloaded(trial)));
+    let second_target = of(true).map(|trial| (&trial.run.plan, overloaded(trial)));
     let overloaded = overloaded(trial);
     let (summary, server) = (Summary::from_run(&trial.run), ServerView::from_run(&trial.run));
-    let loads = [Some(&overloaded), against.as_ref().map(|(_, other)| other)];
+    let loads = [Some(&overloaded), second_target.as_ref().map(|(_, other)| other)];
     let steps = loads.into_iter().flatten().flat_map(|load| &load.steps);
     let unsent: u64 = steps.map(|step| step.unsuccessful.unsent).sum();
     let own = (unsent > 0).then(|| Doubt {
@@ -84,7 +84,7 @@ pub(super) fn overload_finding<'a>(
             slo: spec.search.slo.clone(),
             retries: spec.retries,
             overload: overloaded,
-            second_target: against,
+            second_target,
             generator_was_limit,
             server,
         },

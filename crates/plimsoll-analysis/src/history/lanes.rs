@@ -159,7 +159,7 @@ fn build_comparable_series(mut runs: Vec<&HistoryRun>, order: SeriesOrder) -> Op
     }
     let first = *runs.first()?;
     let runs: Vec<HistoryRun> = runs.into_iter().cloned().collect();
-    let mut aside = Vec::new();
+    let mut excluded_runs = Vec::new();
     let mut points: Vec<SeriesPoint> = Vec::new();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for (number, run) in runs.iter().enumerate() {
@@ -172,7 +172,7 @@ fn build_comparable_series(mut runs: Vec<&HistoryRun>, order: SeriesOrder) -> Op
             _ => None,
         };
         if let Some(why) = why {
-            aside.push((number, why));
+            excluded_runs.push((number, why));
             continue;
         }
         let commit = run.revision.as_ref().map(|revision| revision.commit.as_str());
@@ -215,7 +215,7 @@ fn build_comparable_series(mut runs: Vec<&HistoryRun>, order: SeriesOrder) -> Op
         points,
         changes,
         separation_reasons: Vec::new(),
-        excluded_runs: aside,
+        excluded_runs,
         runs,
     })
 }

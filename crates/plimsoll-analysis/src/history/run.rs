@@ -67,7 +67,7 @@ impl HistoryRun {
     /// complete run has.
     pub fn new(file: &str, head: &RunFileHeader, end: Option<RunFileEnd>, state: RunState) -> HistoryRun {
         let plan = head.spec.base_plan();
-        let tags = head.terms.as_ref().map(|terms| terms.output.tags.clone()).unwrap_or_default();
+        let tags = head.settings.as_ref().map(|settings| settings.output.tags.clone()).unwrap_or_default();
         let named = tags.iter().find(|(key, _)| key == "service").map(|(_, value)| value.clone());
         let place = plan.map(|plan| plan.traffic.target_label()).unwrap_or_default();
         let elapsed_ns = end.as_ref().map(|end| end.elapsed_ns);

@@ -33,9 +33,9 @@ fn run_with_ticks(stages: &[(f64, u64)], tick: impl Fn(u64) -> Interval) -> Run 
 }
 
 /// Creates a tick in which `succeeded` of 100 requests succeeded after `ms` milliseconds.
-fn tick_interval(succeeded: u64, ms: u64, in_flight_end: u64) -> Interval {
+fn tick_interval(succeeded_in_window: u64, ms: u64, in_flight_end: u64) -> Interval {
     let mut response = Histogram::new();
-    response.record_n(ms * MS, succeeded);
+    response.record_n(ms * MS, succeeded_in_window);
     let mut lag = Histogram::new();
     lag.record_n(10_000, 100);
     let load = LoadFigures {
@@ -45,9 +45,9 @@ fn tick_interval(succeeded: u64, ms: u64, in_flight_end: u64) -> Interval {
         ..LoadFigures::default()
     };
     let figures = RouteFigures {
-        ledger: Ledger { scheduled: 100, succeeded, ..Ledger::default() },
+        ledger: Ledger { scheduled: 100, succeeded: succeeded_in_window, ..Ledger::default() },
         in_flight_end,
-        succeeded_in_window: succeeded,
+        succeeded_in_window,
         response: response.drain(),
         ..RouteFigures::default()
     };

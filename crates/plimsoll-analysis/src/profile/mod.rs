@@ -31,7 +31,7 @@ pub use memory_budget::ReadError;
 pub use profiling_schedule::{
     PeriodFigures, ProfiledTrial, ProfilingSchedule, profiling_rates_rps, steady_profiling_rps,
 };
-pub use read::{READ_BYTES_MAX, read, read_untrusted_profile};
+pub use read::{READ_BYTES_MAX, ReadLimits, read, read_within_limits};
 pub use sample_split::{SampleGrouping, group_samples, has_label, label_keys};
 pub use sampled::{SampledProfile, sampled_cpu_time_ns};
 pub use top::{FunctionCostOrder, FunctionCostRow, FunctionCostTable, percent, sum_by_function};

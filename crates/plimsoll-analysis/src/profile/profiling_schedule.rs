@@ -58,15 +58,15 @@ impl ProfilingSchedule {
             (start, start + length_ns)
         };
         let before = next(tenths(cpu_ns / 2), 0);
-        let cpu = next(cpu_ns, PAUSE_AFTER_PROFILE_NS);
+        let cpu_interval_ns = next(cpu_ns, PAUSE_AFTER_PROFILE_NS);
         let after = next(tenths(cpu_ns / 2), 0);
-        let others = next(u64::from(Self::other_kinds_seconds(cpu_seconds)) * SECOND, PAUSE_AFTER_PROFILE_NS);
+        let other_kinds_interval_ns = next(u64::from(Self::other_kinds_seconds(cpu_seconds)) * SECOND, PAUSE_AFTER_PROFILE_NS);
         ProfilingSchedule {
             warmup_ns: WARMUP_NS,
             unprofiled_intervals_ns: [before, after],
-            cpu_interval_ns: cpu,
-            other_kinds_interval_ns: others,
-            end_ns: others.1 + PAUSE_AFTER_PROFILE_NS,
+            cpu_interval_ns,
+            other_kinds_interval_ns,
+            end_ns: other_kinds_interval_ns.1 + PAUSE_AFTER_PROFILE_NS,
         }
     }
 
@@ -196,17 +196,17 @@ mod tests {
             let ProfilingSchedule {
                 warmup_ns,
                 unprofiled_intervals_ns: [before, after],
-                cpu_interval_ns: cpu,
-                other_kinds_interval_ns: others,
+                cpu_interval_ns,
+                other_kinds_interval_ns,
                 end_ns,
             } = ProfilingSchedule::new(seconds);
-            assert_eq!((warmup_ns, before.1), (before.0, cpu.0));
-            assert!(cpu.1 < after.0 && after.1 <= others.0 && others.1 < end_ns);
-            assert_eq!(cpu.1 - cpu.0, u64::from(seconds) * SECOND);
+            assert_eq!((warmup_ns, before.1), (before.0, cpu_interval_ns.0));
+            assert!(cpu_interval_ns.1 < after.0 && after.1 <= other_kinds_interval_ns.0 && other_kinds_interval_ns.1 < end_ns);
+            assert_eq!(cpu_interval_ns.1 - cpu_interval_ns.0, u64::from(seconds) * SECOND);
             // Both intervals without profiling together are as long as the CPU profile, to a fifth
             // of a second.
-            assert!(before.1 - before.0 + after.1 - after.0 - (cpu.1 - cpu.0) <= SECOND / 5);
-            assert!([before, after, cpu, others].iter().all(|(a, b)| a % (SECOND / 10) == 0 && b % (SECOND / 10) == 0));
+            assert!(before.1 - before.0 + after.1 - after.0 - (cpu_interval_ns.1 - cpu_interval_ns.0) <= SECOND / 5);
+            assert!([before, after, cpu_interval_ns, other_kinds_interval_ns].iter().all(|(a, b)| a % (SECOND / 10) == 0 && b % (SECOND / 10) == 0));
         }
     }
 

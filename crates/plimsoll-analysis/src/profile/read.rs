@@ -39,25 +39,39 @@ pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
     // file. A small file that expands to more than [`MEMORY_BYTES_MAX`] is no real profile.
     let times = if is_gzip(bytes) { GZIP_MEMORY_FACTOR_MAX } else { MEMORY_FACTOR_MAX };
     let memory_bytes_max = bytes.len().saturating_mul(times).max(MEMORY_BYTES_MAX);
-    read_within_limits(bytes, READ_BYTES_MAX.min(memory_bytes_max), memory_bytes_max)
+    read_within_limits(bytes, ReadLimits { unpacked_bytes_max: READ_BYTES_MAX.min(memory_bytes_max), memory_bytes_max })
 }
 
-/// Reads a profile from an untrusted sender. At most `bytes_max` bytes are unpacked.
+/// The limits of a reader of profiles.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadLimits {
+    /// Largest size of an unpacked profile, in bytes.
+    pub unpacked_bytes_max: usize,
+    /// Largest memory of a profile's tables, in bytes.
+    pub memory_bytes_max: usize,
+}
+
+impl ReadLimits {
+    /// The limits for a profile from an untrusted sender, of which at most `unpacked_bytes_max`
+    /// bytes are unpacked.
+    pub fn for_untrusted_sender(unpacked_bytes_max: usize) -> ReadLimits {
+        ReadLimits { unpacked_bytes_max, memory_bytes_max: MEMORY_BYTES_MAX }
+    }
+}
+
+/// Reads a profile within `limits`.
 ///
 /// # Errors
 ///
 /// [`ReadError`]: its text says what the user can do.
-pub fn read_untrusted_profile(bytes: &[u8], bytes_max: usize) -> Result<Profile, ReadError> {
-    read_within_limits(bytes, bytes_max, MEMORY_BYTES_MAX)
-}
-
-fn read_within_limits(bytes: &[u8], bytes_max: usize, memory_bytes_max: usize) -> Result<Profile, ReadError> {
+pub fn read_within_limits(bytes: &[u8], limits: ReadLimits) -> Result<Profile, ReadError> {
+    let ReadLimits { unpacked_bytes_max, memory_bytes_max } = limits;
     if is_gzip(bytes) {
-        let unpacked = gunzip(bytes, bytes_max)?;
+        let unpacked = gunzip(bytes, unpacked_bytes_max)?;
         let budget = MemoryBudget::new(memory_bytes_max, unpacked.len());
-        return read_unpacked(&unpacked, bytes_max, budget);
+        return read_unpacked(&unpacked, unpacked_bytes_max, budget);
     }
-    read_unpacked(bytes, bytes_max, MemoryBudget::new(memory_bytes_max, 0))
+    read_unpacked(bytes, unpacked_bytes_max, MemoryBudget::new(memory_bytes_max, 0))
 }
 
 fn is_gzip(bytes: &[u8]) -> bool {

@@ -245,8 +245,8 @@ fn order_frames_for_drawing(
     kept: &[WaitingFrame],
     narrow: &HashMap<u32, SampleSums>,
     functions: &[&Function],
-    left_out: bool,
-    difference: bool,
+    has_merged_frames: bool,
+    is_difference: bool,
 ) -> FlameGraphTree {
     let mut by_name: Vec<usize> = (0..functions.len()).collect();
     by_name.sort_by(|a, b| functions[*a].name.cmp(&functions[*b].name));
@@ -263,8 +263,8 @@ fn order_frames_for_drawing(
     let mut tree = FlameGraphTree {
         functions: Vec::new(),
         nodes: Vec::new(),
-        has_merged_frames: left_out,
-        is_difference: difference,
+        has_merged_frames,
+        is_difference,
     };
     // Maps a function to its index in the functions of the tree. The key `None` stands for the sum
     // of narrow frames.

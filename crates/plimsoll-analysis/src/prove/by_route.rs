@@ -15,7 +15,7 @@
 
 use super::comparison_blocks::{ArmRouteFigures, ComparisonBlock};
 use super::evaluations::{EvaluationNumber, INTERVAL_ERROR_PROBABILITY};
-use super::measure_comparison::{JudgementTerms, MeasureComparison, compare_measure};
+use super::measure_comparison::{JudgementSettings, MeasureComparison, compare_measure};
 use super::rules::{ComparisonRules, EffectQuantity};
 use crate::doubts::{Doubt, DoubtKind};
 use plimsoll_statistics::basics;
@@ -86,9 +86,9 @@ struct RouteTest {
 /// Returns whether `counted` has enough blocks (paired loads) to prove an effect of a route at this
 /// evaluation of the comparison, if all blocks agreed. A comparison does not end with fewer blocks
 /// (paired loads), because no route could then have a verdict.
-pub(super) fn can_prove_routes(counted: &[ComparisonBlock], look: EvaluationNumber) -> bool {
+pub(super) fn can_prove_routes(counted: &[ComparisonBlock], evaluation: EvaluationNumber) -> bool {
     let routes = counted.first().and_then(|block| block.arm_loads.first()).map_or(0, |reading| reading.routes.len());
-    let error = INTERVAL_ERROR_PROBABILITY / (routes * RouteMeasure::ALL.len()).max(1) as f64 * look.error_part();
+    let error = INTERVAL_ERROR_PROBABILITY / (routes * RouteMeasure::ALL.len()).max(1) as f64 * evaluation.error_part();
     routes == 0 || 2f64.powi(1 - counted.len().min(1000) as i32) <= error
 }
 
@@ -97,7 +97,7 @@ pub(super) fn can_prove_routes(counted: &[ComparisonBlock], look: EvaluationNumb
 pub(super) fn compare_routes(
     settings: &ComparisonRules,
     counted: &[ComparisonBlock],
-    look: EvaluationNumber,
+    evaluation: EvaluationNumber,
 ) -> Vec<RouteComparison> {
     let Some(first) = counted.first().and_then(|block| block.arm_loads.first()) else { return Vec::new() };
     let mut routes: Vec<RouteComparison> = Vec::with_capacity(first.routes.len());
@@ -106,7 +106,7 @@ pub(super) fn compare_routes(
         let (both, sides) = blocks_with_route_on_both_sides(counted, number);
         for measure in RouteMeasure::ALL {
             if let Ok(effect) = measure.effect_quantity(&sides).compute_effect(&both) {
-                let p = (effect.p_two_sided() / look.error_part()).min(1.0);
+                let p = (effect.p_two_sided() / evaluation.error_part()).min(1.0);
                 tests.push(RouteTest { route: number, measure, effect, p });
             }
         }
@@ -127,8 +127,7 @@ pub(super) fn compare_routes(
     }
     for ((test, p), family) in tests.iter().zip(adjusted).zip(families) {
         let more_is_better = test.measure == RouteMeasure::Success;
-        let judged =
-            JudgementTerms { margin: settings.margin, evaluation: look, family, primary: false, more_is_better };
+        let judged = JudgementSettings { margin: settings.margin, evaluation, family, primary: false, more_is_better };
         let mut compared = compare_measure(&test.effect, test.measure, judged, &[]);
         compared.p = p;
         routes[test.route].measures.push(compared);

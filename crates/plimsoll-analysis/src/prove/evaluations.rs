@@ -2,9 +2,9 @@
 //!
 //! A comparison that is evaluated after every block and stops at the first p < 0.05 has an error
 //! rate far above 5 %. So the evaluations that may stop a comparison are planned: after 10, 14, 20,
-//! 28, 40, ... blocks. In the code an evaluation is a "look". Each evaluation gets a part of the
-//! error probability, and the parts sum up to the whole. So the error probability holds over all
-//! evaluations together, however they correlate.
+//! 28, 40, ... blocks. Each evaluation gets a part of the error probability, and the parts sum up
+//! to the whole. So the error probability holds over all evaluations together, however they
+//! correlate.
 
 use plimsoll_statistics::basics::ConfidenceInterval;
 use plimsoll_statistics::resample::EffectEstimate;
@@ -68,12 +68,13 @@ impl EvaluationNumber {
 /// Returns the evaluation that is planned after exactly `blocks` blocks; `None` if no evaluation is
 /// planned after this number of blocks.
 pub fn planned_evaluation(blocks: usize) -> Option<EvaluationNumber> {
-    for look in 0..64 {
+    for index in 0..64 {
         // Each planned number of blocks is even, and about sqrt(2) times the previous planned
         // number.
-        let planned = (FIRST_EVALUATION_BLOCKS / 2.0 * std::f64::consts::SQRT_2.powi(look as i32)).round() as usize * 2;
+        let planned =
+            (FIRST_EVALUATION_BLOCKS / 2.0 * std::f64::consts::SQRT_2.powi(index as i32)).round() as usize * 2;
         if planned >= blocks {
-            return (planned == blocks).then_some(EvaluationNumber::Interim(look + 1));
+            return (planned == blocks).then_some(EvaluationNumber::Interim(index + 1));
         }
     }
     None
@@ -103,7 +104,7 @@ pub struct EvaluationResult {
 }
 
 impl EvaluationResult {
-    /// Computes the result of one evaluation ("look") of `effect`. The evaluation's part of
+    /// Computes the result of one evaluation of `effect`. The evaluation's part of
     /// [`INTERVAL_ERROR_PROBABILITY`] is divided among `family` measures.
     pub fn from_effect(effect: &EffectEstimate, number: EvaluationNumber, family: usize) -> EvaluationResult {
         let family = family.max(1) as f64;
@@ -126,15 +127,17 @@ mod tests {
 
     #[test]
     fn error_probabilities_of_evaluations_sum_up() {
-        let looks: Vec<(usize, f64)> =
-            (0..4000).filter_map(|blocks| planned_evaluation(blocks).map(|look| (blocks, look.error_part()))).collect();
-        let first: Vec<usize> = looks.iter().map(|look| look.0).take(8).collect();
+        let evaluations: Vec<(usize, f64)> = (0..4000)
+            .filter_map(|blocks| planned_evaluation(blocks).map(|evaluation| (blocks, evaluation.error_part())))
+            .collect();
+        let first: Vec<usize> = evaluations.iter().map(|evaluation| evaluation.0).take(8).collect();
         assert_eq!(first, [10, 14, 20, 28, 40, 56, 80, 114]);
-        let spent: f64 = looks.iter().map(|look| look.1).sum::<f64>() + EvaluationNumber::Last.error_part();
+        let spent: f64 =
+            evaluations.iter().map(|evaluation| evaluation.1).sum::<f64>() + EvaluationNumber::Last.error_part();
         assert!((0.9..=1.0).contains(&spent), "{spent}");
         // Each early evaluation has enough blocks to reject the hypothesis "no difference" at its
         // own error probability. If all n blocks favour one side, the p-value is 2^(1-n).
-        for (blocks, part) in looks {
+        for (blocks, part) in evaluations {
             let least = 0.5f64.powi(blocks.min(1000) as i32 - 1);
             let is_enough = least <= part * MEAN_ALARM_ERROR && least / 2.0 <= part * SUCCESS_ALARM_ERROR;
             assert!(is_enough, "{blocks}");

@@ -115,9 +115,9 @@ fn difference_verdict(seen: &EvaluationResult, real: bool, margin: f64, more_is_
     }
 }
 
-/// The terms by which one measure is judged.
+/// The conditions by which one measure is judged.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct JudgementTerms {
+pub(super) struct JudgementSettings {
     /// The margin, as a share: smaller differences do not matter.
     pub(super) margin: f64,
     /// The evaluation of the comparison (after a planned number of blocks) at which the measure is
@@ -137,11 +137,11 @@ pub(super) struct JudgementTerms {
 pub(super) fn compare_measure<M>(
     effect: &EffectEstimate,
     measure: M,
-    judged: JudgementTerms,
+    judged: JudgementSettings,
     ratios_by_block: &[f64],
 ) -> MeasureComparison<M> {
-    let JudgementTerms { margin, evaluation: look, family, primary, more_is_better } = judged;
-    let seen = EvaluationResult::from_effect(effect, look, family);
+    let JudgementSettings { margin, evaluation, family, primary, more_is_better } = judged;
+    let seen = EvaluationResult::from_effect(effect, evaluation, family);
     // Secondary measures never decide a comparison, so a secondary difference already counts as
     // real if its interval excludes 0.
     let shown = || seen.interval.is_some_and(|interval| !interval.contains(0.0));

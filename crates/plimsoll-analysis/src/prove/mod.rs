@@ -148,16 +148,16 @@ pub fn stop_reason(settings: &ComparisonRules, blocks: &[ComparisonBlock]) -> Op
 /// measurement. At a planned evaluation, the verdict uses the interval that this function returns.
 pub fn interim_estimate(settings: &ComparisonRules, blocks: &[ComparisonBlock]) -> Option<InterimEstimate> {
     let counted = valid_blocks(blocks, settings.primary);
-    let look = evaluations::planned_evaluation(counted.len()).unwrap_or(EvaluationNumber::Last);
-    estimate_from_blocks(settings, &counted, look)
+    let evaluation = evaluations::planned_evaluation(counted.len()).unwrap_or(EvaluationNumber::Last);
+    estimate_from_blocks(settings, &counted, evaluation)
 }
 
 fn estimate_from_blocks(
     settings: &ComparisonRules,
     counted: &[ComparisonBlock],
-    look: EvaluationNumber,
+    evaluation: EvaluationNumber,
 ) -> Option<InterimEstimate> {
-    let seen = EvaluationResult::from_effect(&rules::effect_of_measure(counted, settings.primary).ok()?, look, 1);
+    let seen = EvaluationResult::from_effect(&rules::effect_of_measure(counted, settings.primary).ok()?, evaluation, 1);
     Some(InterimEstimate {
         blocks: counted.len(),
         ratio: seen.estimate.exp(),
@@ -185,11 +185,11 @@ pub fn compute_comparison_result(
 ) -> ComparisonResult {
     let counted = valid_blocks(blocks, settings.primary);
     let early = if stopped_by == ComparisonEnd::Verdict { certain_decision(settings, &counted) } else { None };
-    let (look, decision) =
+    let (evaluation, decision) =
         early.unwrap_or_else(|| (EvaluationNumber::Last, decide_verdict(settings, &counted, EvaluationNumber::Last)));
     let Decision { mut verdict, primary, secondary, success, mut reason } = decision;
     let mut measures: Vec<MeasureComparison> = primary.into_iter().chain(secondary).collect();
-    let mut routes = by_route::compare_routes(settings, &counted, look);
+    let mut routes = by_route::compare_routes(settings, &counted, evaluation);
     let mut doubts: Doubts = comparison_blocks::void_blocks_doubt(blocks).into_iter().collect();
     if let Some(success) = success.filter(|success| success.has_fallen) {
         let [failed_a, failed_b] = success.rates.map(|rate| crate::format::share(1.0 - rate));
@@ -229,7 +229,7 @@ pub fn compute_comparison_result(
     // If evidence contradicts the verdict, more blocks (paired loads) would not help.
     let only_blocks_are_missing = verdict == ProveVerdict::Inconclusive
         && matches!(reason, None | Some(VerdictReason::PrimaryUnavailable(EffectUnavailable::TooFewRequests { .. })));
-    let blocks_more = only_blocks_are_missing.then(|| required_blocks::further_blocks_needed(settings, &counted));
+    let further_blocks = only_blocks_are_missing.then(|| required_blocks::further_blocks_needed(settings, &counted));
     ComparisonResult {
         verdict,
         reason,
@@ -240,7 +240,7 @@ pub fn compute_comparison_result(
         restarts_builds: settings.restarts_builds,
         blocks: counted.len(),
         blocks_void: blocks.len() - counted.len(),
-        further_blocks: blocks_more,
+        further_blocks,
         budget_enough_ns: None,
         stopped_by,
         doubts,

@@ -8,7 +8,7 @@
 
 use super::comparison_blocks::{ArmLoadFigures, ComparisonBlock};
 use super::evaluations::{EvaluationNumber, EvaluationResult, SUCCESS_ALARM_ERROR};
-use super::measure_comparison::{JudgementTerms, MeasureComparison, ProveVerdict, compare_measure};
+use super::measure_comparison::{JudgementSettings, MeasureComparison, ProveVerdict, compare_measure};
 use super::rules::{ComparisonRules, EffectUnavailable, effect_of_measure, ratios_by_block, side_values};
 use crate::format;
 use plimsoll_model::Criterion;
@@ -72,17 +72,17 @@ const STATUS_TOLERANCE: f64 = 0.001;
 pub(super) fn decide_verdict(
     settings: &ComparisonRules,
     counted: &[ComparisonBlock],
-    look: EvaluationNumber,
+    evaluation: EvaluationNumber,
 ) -> Decision {
-    let judged = |measure: Criterion, primary, family| JudgementTerms {
+    let judged = |measure: Criterion, primary, family| JudgementSettings {
         margin: settings.margin,
-        evaluation: look,
+        evaluation,
         family,
         primary,
         more_is_better: measure.more_is_better(),
     };
-    let success = compare_success_rates(counted, look);
-    let secondary = compare_secondary_measures(settings, counted, judged, look);
+    let success = compare_success_rates(counted, evaluation);
+    let secondary = compare_secondary_measures(settings, counted, judged, evaluation);
     let effect = match effect_of_measure(counted, settings.primary) {
         Ok(effect) => effect,
         Err(why) => {
@@ -96,7 +96,7 @@ pub(super) fn decide_verdict(
     };
     let values = ratios_by_block(counted, settings.primary);
     let mut primary = compare_measure(&effect, settings.primary, judged(settings.primary, true, 1), &values);
-    primary.p = (primary.p / look.error_part()).min(1.0);
+    primary.p = (primary.p / evaluation.error_part()).min(1.0);
     let (said, more_is_better) = (primary.verdict, settings.primary.more_is_better());
     let against = match said {
         // Outlier blocks in which B is much worse contradict the verdict "better". Outlier blocks
@@ -129,14 +129,18 @@ pub(super) fn decide_verdict(
 
 /// Returns whether this evaluation of the comparison may give a certain verdict. The function uses
 /// only the primary measure and the success rate, because they are quick to compute.
-pub(super) fn may_be_certain(settings: &ComparisonRules, counted: &[ComparisonBlock], look: EvaluationNumber) -> bool {
+pub(super) fn may_be_certain(
+    settings: &ComparisonRules,
+    counted: &[ComparisonBlock],
+    evaluation: EvaluationNumber,
+) -> bool {
     let more_is_better = settings.primary.more_is_better();
-    let judged = JudgementTerms { margin: settings.margin, evaluation: look, family: 1, primary: true, more_is_better };
+    let judged = JudgementSettings { margin: settings.margin, evaluation, family: 1, primary: true, more_is_better };
     let verdict = effect_of_measure(counted, settings.primary).map(|effect| {
         compare_measure(&effect, settings.primary, judged, &ratios_by_block(counted, settings.primary)).verdict
     });
     verdict.is_ok_and(|verdict| verdict != ProveVerdict::Inconclusive)
-        || compare_success_rates(counted, look).is_some_and(|success| success.has_fallen)
+        || compare_success_rates(counted, evaluation).is_some_and(|success| success.has_fallen)
 }
 
 /// Compares the secondary measures. Each measure gets an equal part of this evaluation's error
@@ -144,8 +148,8 @@ pub(super) fn may_be_certain(settings: &ComparisonRules, counted: &[ComparisonBl
 fn compare_secondary_measures(
     settings: &ComparisonRules,
     counted: &[ComparisonBlock],
-    judged: impl Fn(Criterion, bool, usize) -> JudgementTerms,
-    look: EvaluationNumber,
+    judged: impl Fn(Criterion, bool, usize) -> JudgementSettings,
+    evaluation: EvaluationNumber,
 ) -> Vec<MeasureComparison> {
     // At a fixed rate the goodput equals the rate, so a comparison of the goodput would be
     // meaningless.
@@ -159,7 +163,7 @@ fn compare_secondary_measures(
         .iter()
         .map(|(measure, effect)| compare_measure(effect, *measure, judged(*measure, false, effects.len()), &[]))
         .collect();
-    let p: Vec<f64> = compared.iter().map(|one| (one.p / look.error_part()).min(1.0)).collect();
+    let p: Vec<f64> = compared.iter().map(|one| (one.p / evaluation.error_part()).min(1.0)).collect();
     for (one, p) in compared.iter_mut().zip(basics::holm_adjusted_p(&p)) {
         one.p = p;
     }
@@ -167,14 +171,14 @@ fn compare_secondary_measures(
 }
 
 /// Compares the success rates of A and B; `None` without a block (paired loads).
-fn compare_success_rates(counted: &[ComparisonBlock], look: EvaluationNumber) -> Option<SuccessRateComparison> {
+fn compare_success_rates(counted: &[ComparisonBlock], evaluation: EvaluationNumber) -> Option<SuccessRateComparison> {
     let amounts = side_values(counted, |reading| {
         let (of, per) = (reading.response_times.succeeded() as f64, reading.response_times.scheduled as f64);
         Some(BlockRatio { numerator: of, divisor: per })
     })?;
     let effect = EffectEstimate::ratio_of_amounts(&amounts, &vec![1.0; amounts.len()])?;
-    let has_fallen = effect.estimate < 0.0 && effect.one_sided_p(true) <= SUCCESS_ALARM_ERROR * look.error_part();
-    let seen = EvaluationResult::from_effect(&effect, look, 1);
+    let has_fallen = effect.estimate < 0.0 && effect.one_sided_p(true) <= SUCCESS_ALARM_ERROR * evaluation.error_part();
+    let seen = EvaluationResult::from_effect(&effect, evaluation, 1);
     Some(SuccessRateComparison {
         rates: effect.levels,
         ratio: effect.estimate.exp(),

@@ -48,7 +48,7 @@ impl ComparisonStudy {
         let blocks = spec.blocks_spec()?;
         let rules = ComparisonRules::from_spec(spec);
         let criterion = rules.as_ref().map(|rules| rules.primary);
-        let wanted = LoadRules {
+        let load_rules = LoadRules {
             has_fixed_rate: criterion.is_some_and(Criterion::needs_fixed_rate),
             has_separate_loads: rules.is_none(),
         };
@@ -58,7 +58,7 @@ impl ComparisonStudy {
             spec: blocks.clone(),
             profiles,
             rules,
-            load_rules: wanted,
+            load_rules,
             blocks: blocks_so_far,
             loads: None,
         })

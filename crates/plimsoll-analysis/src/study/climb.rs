@@ -178,20 +178,20 @@ pub(super) fn find_arm_peak(spec: &BlocksSpec, tag: LoadTag, trials: &[&Trial]) 
             length_ns *= 4;
         };
         let needed_ns = (summary.routes_sum.service.mean_ns * CLIMB_LOAD_RESPONSE_TIMES_MIN) as u64;
-        let answers = summary.throughput_rps * length_ns as f64 / 1e9;
+        let responses = summary.throughput_rps * length_ns as f64 / 1e9;
         length_ns = length_ns.max(needed_ns.next_multiple_of(Plan::TICK_NS)).min(CLIMB_LOAD_NS_MAX);
         let best = tried.iter().map(|peak| peak.goodput_rps).fold(0.0, f64::max);
         if summary.throughput_rps <= 0.0 && best <= 0.0 {
             let statuses = summary.routes_sum.statuses.iter().map(|(status, _)| status).collect();
             return Err(Step::Fail(StudyFailure::NoSuccess(arm.letter(), statuses)));
         }
-        let rps = summary.offered_unit_rps();
-        flat = if rps > best * GOODPUT_GROWTH_FACTOR_MIN { 0 } else { flat + 1 };
+        let goodput_rps = summary.offered_unit_rps();
+        flat = if goodput_rps > best * GOODPUT_GROWTH_FACTOR_MIN { 0 } else { flat + 1 };
         tried.push(ArmPeak {
             users,
-            goodput_rps: rps,
+            goodput_rps,
             service_mean_ns: summary.routes_sum.service.mean_ns,
-            responses: answers,
+            responses,
         });
         // The climb stops here. With more users, a slow server would still process the requests of
         // one load when the next load begins.
@@ -242,12 +242,12 @@ pub fn plan_arm_loads(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], l
         return arm_loads_for_peaks(spec, wanted, peaks, left_ns);
     }
     let users = spec.users.or(peaks.iter().map(|peak| peak.users).max()).unwrap_or(1);
-    let rps = peaks.iter().map(|peak| peak.goodput_rps).fold(f64::INFINITY, f64::min);
+    let goodput_rps = peaks.iter().map(|peak| peak.goodput_rps).fold(f64::INFINITY, f64::min);
     let mean_ns = peaks.iter().map(|peak| peak.service_mean_ns).fold(0.0, f64::max);
     // By Little's law, `waiting_ns` is the response time of the slower side if it gets as many
     // users as saturate the faster side.
-    let waiting_ns = if wanted.has_fixed_rate { 0.0 } else { users as f64 * 1e9 / rps };
-    let hardest = ArmPeak { users, goodput_rps: rps, service_mean_ns: mean_ns.max(waiting_ns), responses: 0.0 };
+    let waiting_ns = if wanted.has_fixed_rate { 0.0 } else { users as f64 * 1e9 / goodput_rps };
+    let hardest = ArmPeak { users, goodput_rps, service_mean_ns: mean_ns.max(waiting_ns), responses: 0.0 };
     arm_loads_for_peaks(spec, wanted, &vec![hardest; peaks.len()], left_ns)
 }
 
@@ -324,11 +324,11 @@ mod tests {
         let check = |levels: &[(u64, f64, f64, f64)], expected| {
             let tried: Vec<ArmPeak> = levels
                 .iter()
-                .map(|&(users, rps, ms, s)| ArmPeak {
+                .map(|&(users, goodput_rps, ms, s)| ArmPeak {
                     users,
-                    goodput_rps: rps,
+                    goodput_rps,
                     service_mean_ns: ms * 1e6,
-                    responses: rps * s,
+                    responses: goodput_rps * s,
                 })
                 .collect();
             assert_eq!(saturating_peak(&tried).map(|peak| peak.users), expected, "{levels:?}");

@@ -178,7 +178,7 @@ impl LoadLineSearch {
     fn steady_load_plan(&self, rate: f64, length_ns: u64, warmup_ns: u64, number: u64) -> PlanRecord {
         let base = &self.settings.base;
         let alone_s = self.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);
-        let ready = (4.0 * rate * alone_s + 8.0).min(f64::from(base.carriage.connections_max)) as u32;
+        let connections_ready = (4.0 * rate * alone_s + 8.0).min(f64::from(base.carriage.connections_max)) as u32;
         let load = Load {
             seed: plimsoll_model::rng::mix_bits(base.load.seed ^ rate.to_bits() ^ number),
             shape: LoadShape::Open {
@@ -189,7 +189,7 @@ impl LoadLineSearch {
             duration_ns: Some(length_ns),
             warmup_ns,
             grace_ns: base.load.grace_ns.min(SECOND),
-            connections_ready: ready,
+            connections_ready,
             interval_ns: Plan::TICK_NS,
             new_users: false,
         };

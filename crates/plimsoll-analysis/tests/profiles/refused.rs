@@ -3,7 +3,7 @@
 use super::encode::{EncodingChoices, PlainProfile, PlainSample, encode_bytes_field, encode_profile, encode_varint};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use plimsoll_analysis::profile::{read, read_untrusted_profile};
+use plimsoll_analysis::profile::{ReadLimits, read, read_within_limits};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -83,7 +83,9 @@ fn compress_gzip(bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_small_profile_uses_bounded_memory() {
-    const BYTES: usize = 36 << 20;
+    // The limits are a sixteenth of the limits for an untrusted sender, so that the test is quick.
+    const LIMITS: ReadLimits = ReadLimits { unpacked_bytes_max: 64 << 20, memory_bytes_max: 16 << 20 };
+    const BYTES: usize = 9 << 18;
     // The bytes at the start of each case: one column, the empty string and one location. After
     // these first bytes, a case repeats one table entry many times.
     let start = [0x0a, 0, 0x32, 0, 0x22, 2, 0x08, 1];
@@ -125,9 +127,11 @@ fn a_small_profile_uses_bounded_memory() {
         ("folded lines", compress_gzip("x 1\n".repeat(BYTES / 4).as_bytes())),
         ("perf", compress_gzip(perf.as_bytes())),
     ] {
-        let error = read_untrusted_profile(&profile, 1 << 30).expect_err(what).to_string();
-        assert!(error.contains("entries that take more than 256 MiB"), "{what}: {error}");
+        let error = read_within_limits(&profile, LIMITS).expect_err(what).to_string();
+        assert!(error.contains("entries that take more than 16 MiB"), "{what}: {error}");
     }
+    // The default limit of a small file.
+    check(&compress_gzip("x 1\n".repeat((36 << 20) / 4).as_bytes()), "entries that take more than 256 MiB");
     // If a file would unpack to more than the limit, it is refused before it is fully unpacked.
     check(&compress_gzip(&vec![b'a'; 300 << 20]), "unpacks to more than 256 MiB");
 }

@@ -68,7 +68,7 @@ fn run_load(options: &AbOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
             .map_err(|why| Failure::usage(format!("-p, -u: the file '{path}' {why}")))?,
     };
     let request = options.encode_request(&host_header_value(&url.origin), &url.path, &body);
-    let (mut question, terms) = run.parse(&options.run_arguments())?;
+    let (mut question, settings) = run.parse(&options.run_arguments())?;
     let route = &mut question.plan.traffic.routes[0];
     // The request is sent literally: braces in it are not placeholders of plimsoll's templates.
     (route.request, route.template_parts) = (
@@ -108,7 +108,7 @@ fn run_load(options: &AbOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
         }),
         redirect_policy: None,
     });
-    let measured = run.execute_load(question, &terms, Some(Arc::new(heard.clone())))?;
+    let measured = run.execute_load(question, &settings, Some(Arc::new(heard.clone())))?;
     let mut tally = heard.merged_tally();
     let window_ns = measured.run().window_ns;
     let print_results = measured.results()?;

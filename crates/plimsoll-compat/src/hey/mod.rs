@@ -58,18 +58,18 @@ fn run_load(options: &HeyOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
         Some(path) => files::read(path.as_ref(), FilePurpose::Body)
             .map_err(|why| Failure::usage(format!("-D: the file '{path}' {why}")))?,
     };
-    let (mut question, terms) = run.parse(&options.run_arguments())?;
-    let first = options.first_hop(&host_header_value(&url.origin), &url.path);
+    let (mut question, settings) = run.parse(&options.run_arguments())?;
+    let first_hop = options.first_hop(&host_header_value(&url.origin), &url.path);
     // Over HTTP/2, no request bytes are encoded here, because the load sends the request of its
     // plan.
     let request = match options.is_http2 {
-        false => options.encode_request(&first, &body),
+        false => options.encode_request(&first_hop, &body),
         true => Vec::new(),
     };
-    let follows = (options.follows_redirects && !options.is_http2).then(|| {
+    let redirect_policy = (options.follows_redirects && !options.is_http2).then(|| {
         let (asked, body) = (options.clone(), body.clone());
         RedirectPolicy {
-            first_hop: first,
+            first_hop,
             origin: url.origin.clone(),
             chain_requests_max: REDIRECT_CHAIN_REQUESTS_MAX,
             has_body: !body.is_empty(),
@@ -95,10 +95,10 @@ fn run_load(options: &HeyOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
         request,
         is_head: options.method == "HEAD",
         keeps_rows: options.is_csv,
-        redirect_policy: follows,
+        redirect_policy,
         ..ResponseLogSpec::default()
     });
-    let measured = run.execute_load(question, &terms, Some(Arc::new(heard.clone())))?;
+    let measured = run.execute_load(question, &settings, Some(Arc::new(heard.clone())))?;
     let tally = heard.merged_tally();
     let (from_ns, to_ns) = measured.run().window_ns;
     let print_results = measured.results()?;

@@ -450,7 +450,7 @@ pub fn run_attack(options: AttackOptions, run: &dyn RunCommand) -> Result<u8, Fa
     plimsoll_sys::signal::catch_interrupts();
     let line = options.run_arguments(&first.target.url);
     let (out, name) = open_output(options.output.as_deref())?;
-    let (mut question, terms) = run.parse(&line)?;
+    let (mut question, settings) = run.parse(&line)?;
     // After the attack, the load waits for outstanding responses, at most as long as the timeout of
     // a request.
     question.plan.load.grace_ns = options.timeout_ns;
@@ -466,7 +466,7 @@ pub fn run_attack(options: AttackOptions, run: &dyn RunCommand) -> Result<u8, Fa
         sink,
         redirects: AtomicU64::new(0),
     });
-    let measured = run.execute_load(question, &terms, Some(Arc::new(AttackAuthorFactory(Arc::clone(&shared)))))?;
+    let measured = run.execute_load(question, &settings, Some(Arc::new(AttackAuthorFactory(Arc::clone(&shared)))))?;
     let failed = lock_ignoring_poison(&shared.failure).take();
     let redirects = shared.redirects.load(Ordering::Relaxed);
     let limited = measured.generator_limited();

@@ -38,7 +38,7 @@ pub fn run_wrk_command(words: &[String], dialect: Dialect, run: &dyn RunCommand)
     if asked.version {
         output::print(&format!("plimsoll {version} (the command line of wrk)\n", version = env!("CARGO_PKG_VERSION")));
     }
-    let (mut question, terms) = run.parse(&run_arguments(&asked))?;
+    let (mut question, settings) = run.parse(&run_arguments(&asked))?;
     // As in wrk, all connections are opened before the load and stay open, even connections that
     // the rate does not need.
     question.plan.load.connections_ready = u32::try_from(asked.connections).unwrap_or(u32::MAX);
@@ -47,7 +47,7 @@ pub fn run_wrk_command(words: &[String], dialect: Dialect, run: &dyn RunCommand)
         // has only the JSON document.
         plimsoll_sys::stdout::reserve_stdout();
     }
-    let scripted = run.script(asked.url(), &question.plan, &terms)?;
+    let scripted = run.script(asked.url(), &question.plan, &settings)?;
     if let (false, Some(scripted)) = (asked.json, &scripted) {
         let url = plimsoll_traffic::target_url::redact_for_terminal(asked.url());
         scripted.set_announcement(opening_lines(asked.duration_ns, &url, asked.threads, asked.connections));
@@ -58,7 +58,7 @@ pub fn run_wrk_command(words: &[String], dialect: Dialect, run: &dyn RunCommand)
         Some(batches) => Some(batches.clone().into_factory()),
         None => author.map(|author| -> Arc<dyn AuthorFactory> { author }),
     };
-    let measured = run.execute_load(question, &terms, authoring)?;
+    let measured = run.execute_load(question, &settings, authoring)?;
     let told = RunFigures::from_run(measured.run());
     let told = match batches {
         Some(batches) => batches.with_batch_latencies(told),

@@ -18,7 +18,7 @@ struct LineStep {
 enum FieldEnd {
     /// The field ends at this byte, which separates the field from the next field.
     Byte(u8),
-    /// The field ends at this byte. Blanks before the field are padding.
+    /// Blanks before the field are skipped, and the field ends at this byte.
     Padded(u8),
     /// The field ends at the second occurrence of this byte; the first occurrence is part of the
     /// field.

@@ -290,7 +290,7 @@ impl ModelDistances {
             let chance = chance_difference(draws, |draw| draw.dispersion[at].unwrap_or(0.0));
             log.dispersion[at].map_or(bound, |index| bound.max(chance / index.max(f64::MIN_POSITIVE)))
         };
-        let (visit_off_max, hit_off_max) = (visit_off_max.collect(), hit_off_max.collect());
+        let (visit_requests_difference_max, hit_ratio_difference_max) = (visit_off_max.collect(), hit_off_max.collect());
         let three =
             |log: [f64; 3], model: [f64; 3]| (0..3).map(|at| (COMPARED_QUANTILES[at], log[at], model[at])).collect();
         let pairs: std::collections::BTreeSet<_> = log.transitions.keys().chain(model.transitions.keys()).collect();
@@ -299,8 +299,8 @@ impl ModelDistances {
         ModelDistances {
             mix_tv,
             mix_tv_max: MIX_DISTANCE_MAX + CHANCE_DISTANCE_FACTOR * off_mean,
-            visit_requests_difference_max: visit_off_max,
-            hit_ratio_difference_max: hit_off_max,
+            visit_requests_difference_max,
+            hit_ratio_difference_max,
             dispersion: (0..4).map(|at| (WINDOW_WIDTHS_NS[at], log.dispersion[at].zip(model.dispersion[at]))).collect(),
             dispersion_difference_max: (0..4).map(dispersion_off).collect(),
             visit_requests: three(log.visit_requests, model.visit_requests),

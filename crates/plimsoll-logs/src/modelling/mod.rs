@@ -126,7 +126,7 @@ impl TrafficModel {
     /// Fits a model to the requests of a log. `None` if the log has no usable requests.
     pub fn fit(gathered: LogRequests, seed: u64, names: &ModelOptions) -> Option<TrafficModel> {
         let resolution_ns = gathered.resolution_ns();
-        let left_out = gathered.skip_counts().clone();
+        let omitted_requests = gathered.skip_counts().clone();
         let routes: Vec<(String, String)> =
             gathered.methods_and_templates().map(|(m, t)| (m.to_owned(), t.to_owned())).collect();
         let (targets, requests, first_ns, span_ns) = gathered.into_time_order(seed)?;
@@ -166,9 +166,9 @@ impl TrafficModel {
             true => stream.iter().map(|request| (request.start_ns + first_ns, 1.0)).collect(),
             false => visits.weighted_visit_starts(),
         };
-        let pace = VisitArrivals::from_starts(&starts, first_ns, span_ns);
+        let visit_arrivals = VisitArrivals::from_starts(&starts, first_ns, span_ns);
         let (base, mut about, load) =
-            (Some(names.base.to_owned()), names.comment_lines.to_vec(), pace.draft_load_table());
+            (Some(names.base.to_owned()), names.comment_lines.to_vec(), visit_arrivals.draft_load_table());
         if targets.keys > 0 {
             about.push(format!(
                 "Parts of paths that look like secret keys are withheld: {WITHHELD_KEY_PREFIX}1 and so on stand for \
@@ -211,7 +211,7 @@ impl TrafficModel {
         let of_visit = |visit: &std::ops::Range<usize>| -> Vec<RouteNumber> {
             visits.requests_of_visit(visit).iter().map(|request| request.route).collect()
         };
-        let distinct =
+        let sequences =
             visits.visits.iter().map(of_visit).collect::<std::collections::HashSet<Vec<RouteNumber>>>().len();
         if is_mix {
             let weights: Vec<f64> = by_route.iter().map(|asked| asked.len() as f64).collect();
@@ -232,22 +232,22 @@ impl TrafficModel {
             split_visits: visits.split_visits,
             endpoints: routes.len(),
             scenarios: draft.scenarios.len(),
-            sequences: distinct,
-            omitted_requests: left_out,
+            sequences,
+            omitted_requests,
             keys_withheld: targets.keys,
         };
         let text = draft.finish("the traffic model has no request to send").ok()?.text;
-        let answer_ns = answers.iter().map(|(sum, count)| (sum / u128::from((*count).max(1))) as u64).collect();
+        let response_times_mean_ns = answers.iter().map(|(sum, count)| (sum / u128::from((*count).max(1))) as u64).collect();
         let endpoints = routes.into_iter().zip(0..).collect();
         Some(TrafficModel {
             text,
             files,
-            visit_arrivals: pace,
+            visit_arrivals,
             facts,
             stream,
             span_ns,
             resolution_ns,
-            response_times_mean_ns: answer_ns,
+            response_times_mean_ns,
             endpoints,
             withheld,
         })

@@ -247,14 +247,14 @@ impl<'f> RequestCollector<'f> {
     /// Returns the collected requests in order of time, or an error if the log had too many
     /// requests, paths or routes.
     pub fn finish(self) -> Result<LogRequests, ReplayError> {
-        let RequestCollector { routes, targets, mut requests, skip_counts: left_out, resolution_ns, is_full, .. } =
+        let RequestCollector { routes, targets, mut requests, skip_counts, resolution_ns, is_full, .. } =
             self;
         if is_full {
             return Err(ReplayError::TooManyRequests);
         }
         // The sort is stable: requests with equal timestamps keep the order of their lines.
         requests.sort_by_key(|request| request.start_ns);
-        Ok(LogRequests { routes, targets, requests, skip_counts: left_out, resolution_ns })
+        Ok(LogRequests { routes, targets, requests, skip_counts, resolution_ns })
     }
 }
 
@@ -324,13 +324,13 @@ impl LogRequests {
     /// Returns an error if no request remains, if the load is longer than 30 days, or if the scaled
     /// load has more than [`REQUESTS_MAX`] requests.
     pub fn to_replay(self, timing: &ReplayTiming) -> Result<Replay, ReplayError> {
-        let LogRequests { routes, targets, mut requests, skip_counts: left_out, resolution_ns } = self;
+        let LogRequests { routes, targets, mut requests, skip_counts, resolution_ns } = self;
         let (Some(first), Some(last)) = (requests.first(), requests.last()) else {
             return Err(ReplayError::NoRequests);
         };
         let (first_ns, span_ns) = (first.start_ns, (last.start_ns - first.start_ns).saturating_add(resolution_ns));
-        let spread = resolution_ns >= SECOND;
-        if spread {
+        let has_whole_seconds = resolution_ns >= SECOND;
+        if has_whole_seconds {
             spread::spread_timestamps(&mut requests, resolution_ns, timing.seed);
         }
         if timing.scale_milli != 1000 {
@@ -354,8 +354,8 @@ impl LogRequests {
             speed_milli,
             scale_milli,
             lines,
-            skip_counts: left_out,
-            has_whole_seconds: spread,
+            skip_counts,
+            has_whole_seconds,
             sessions: None,
         };
         let targets = Arc::new(targets);
@@ -373,17 +373,17 @@ impl LogRequests {
     /// # Errors
     /// Returns an error if the log has no requests, or too many requests.
     pub fn to_session_replay(self, seed: u64, lines: u64) -> Result<Replay, ReplayError> {
-        let (routes, left_out, resolution_ns) = (self.routes.clone(), self.skip_counts.clone(), self.resolution_ns);
+        let (routes, skip_counts, resolution_ns) = (self.routes.clone(), self.skip_counts.clone(), self.resolution_ns);
         let (targets, requests, _, span_ns) = self.into_time_order(seed).ok_or(ReplayError::NoRequests)?;
         let (sessions, facts) = sessions::group_sessions(&requests, span_ns).ok_or(ReplayError::TooManyRequests)?;
-        let spread = resolution_ns >= SECOND;
+        let has_whole_seconds = resolution_ns >= SECOND;
         let drawn_from = Some(facts);
         let facts = ReplayFacts {
             speed_milli: 1000,
             scale_milli: 1000,
             lines,
-            skip_counts: left_out,
-            has_whole_seconds: spread,
+            skip_counts,
+            has_whole_seconds,
             sessions: drawn_from,
         };
         let entries = requests.iter().map(listed_request).collect();

@@ -174,8 +174,8 @@ impl<'f> Survey<'f> {
             mean: self.duration_ns as f64 / span_ns as f64,
             max: tells(timeline::BIN_NS).then(|| self.timeline.in_flight_max()),
         });
-        let (point_s, points) = self.timeline.series();
-        let moments = points
+        let (interval_s, points) = self.timeline.series();
+        let intervals = points
             .into_iter()
             .map(|(arrivals, under_way)| TrafficInterval { arrivals, in_flight_mean: under_way })
             .collect();
@@ -188,7 +188,7 @@ impl<'f> Survey<'f> {
         let mut methods: Vec<(String, u64)> = self.methods.into_iter().map(|(m, count)| (text(m), count)).collect();
         methods.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         let statuses = (0u16..).zip(self.statuses).filter(|(_, count)| *count > 0).collect();
-        let late = self.timeline.late_arrivals();
+        let late_requests = self.timeline.late_arrivals();
         let (requests_each, think, closed_early) = self.sessions.finish();
         LogFigures {
             requests: self.requests,
@@ -197,7 +197,7 @@ impl<'f> Survey<'f> {
             span_ns,
             resolution_ns: self.resolution_ns,
             requests_without_arrival: self.requests_without_arrival,
-            late_requests: late,
+            late_requests,
             peak_1s: (self.resolution_ns <= SECOND).then_some(second),
             peak_1min: minute,
             endpoints,
@@ -212,8 +212,8 @@ impl<'f> Survey<'f> {
             concurrency,
             sizes: self.sizes,
             durations: self.durations,
-            interval_s: point_s,
-            intervals: moments,
+            interval_s,
+            intervals,
         }
     }
 }

@@ -266,7 +266,7 @@ fn run_file(trials: usize, change: impl Fn(&mut Run)) -> Vec<u8> {
     codec::encode(&Experiment {
         spec: ExperimentSpec::Run(RunSpec { plan: plan().record(), stop_if: None, profiles: None }),
         started_unix_ms: 0,
-        terms: None,
+        settings: None,
         command: vec!["plimsoll".into()],
         environment,
         start_notes: noted,

@@ -30,20 +30,20 @@ pub(super) fn write_request_list(out: &mut Vec<u8>, listed: &RequestList) {
         speed_milli,
         scale_milli,
         lines,
-        skip_counts: left_out,
-        has_whole_seconds: spread,
+        skip_counts,
+        has_whole_seconds,
         sessions: drawn_from,
     } = facts;
     append_number(out, 3, *speed_milli);
     append_number(out, 4, *scale_milli);
     append_number(out, 5, *lines);
-    for (why, count) in left_out {
+    for (why, count) in skip_counts {
         append_field(out, 6, |out| {
             append_bytes(out, 1, why.as_bytes());
             append_number(out, 2, *count);
         });
     }
-    append_number(out, 7, u64::from(*spread));
+    append_number(out, 7, u64::from(*has_whole_seconds));
     if let Some(LogSessionsFacts { sessions, span_ns, busiest_minute, busiest_second }) = drawn_from {
         append_field(out, 11, |out| {
             for (tag, value) in [(1, sessions), (2, span_ns), (3, busiest_minute), (4, busiest_second)] {

@@ -18,7 +18,7 @@ pub(super) fn write_load(out: &mut Vec<u8>, load: &Load) {
         grace_ns,
         connections_ready,
         interval_ns,
-        new_users: newcomers,
+        new_users,
     } = load;
     append_number(out, 1, *seed);
     // The curve of given arrival times is computed from the times, so the curve is not written.
@@ -47,7 +47,7 @@ pub(super) fn write_load(out: &mut Vec<u8>, load: &Load) {
     append_number(out, 7, *grace_ns);
     append_number(out, 8, u64::from(*connections_ready));
     append_number(out, 9, *interval_ns);
-    append_number(out, 12, u64::from(*newcomers));
+    append_number(out, 12, u64::from(*new_users));
 }
 
 /// Appends the arrival times, and the end of the measured part in schedule time, ns.

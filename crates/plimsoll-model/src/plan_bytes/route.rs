@@ -14,10 +14,10 @@ pub(super) fn write_route(out: &mut Vec<u8>, route: &Route) {
         weight,
         ok_status,
         timeout_ns,
-        template_parts: filled,
+        template_parts,
         expect,
         captures,
-        redirects_max: follow,
+        redirects_max,
         grpc,
     } = route;
     let Request { method, target, headers, body } = request;
@@ -29,7 +29,7 @@ pub(super) fn write_route(out: &mut Vec<u8>, route: &Route) {
     append_number(out, 6, u64::from(*weight));
     append_bytes(out, 7, String::from(ok_status.clone()).as_bytes());
     append_number(out, 8, *timeout_ns);
-    let TemplateFlags { target, headers, body } = *filled;
+    let TemplateFlags { target, headers, body } = *template_parts;
     append_number(out, 9, u64::from(target) | u64::from(headers) << 1 | u64::from(body) << 2);
     append_field(out, 10, |out| write_expectations(out, expect));
     captures.iter().for_each(|it| append_field(out, 11, |out| write_capture(out, it)));
@@ -41,7 +41,7 @@ pub(super) fn write_route(out: &mut Vec<u8>, route: &Route) {
             append_number(out, 4, u64::from(*returns_stream) | u64::from(*in_turn) << 1);
         });
     }
-    append_number(out, 13, u64::from(*follow));
+    append_number(out, 13, u64::from(*redirects_max));
 }
 
 pub(super) fn read_route(message: FieldReader) -> Option<Route> {
@@ -69,7 +69,7 @@ pub(super) fn read_route(message: FieldReader) -> Option<Route> {
         _ => None,
     })?;
     let bits = filled?;
-    let filled = TemplateFlags { target: bits & 1 != 0, headers: bits & 2 != 0, body: bits & 4 != 0 };
+    let template_parts = TemplateFlags { target: bits & 1 != 0, headers: bits & 2 != 0, body: bits & 4 != 0 };
     let request = Request { method: method?, target: target?, headers, body: body? };
     let (label, weight, ok_status, timeout_ns) = (label?, weight?, ok_status?, timeout_ns?);
     Some(Route {
@@ -78,7 +78,7 @@ pub(super) fn read_route(message: FieldReader) -> Option<Route> {
         weight,
         ok_status,
         timeout_ns,
-        template_parts: filled,
+        template_parts,
         expect: expect?,
         captures,
         redirects_max: follow?,

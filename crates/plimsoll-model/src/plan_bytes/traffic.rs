@@ -19,11 +19,11 @@ pub(super) fn write_traffic(out: &mut Vec<u8>, traffic: &Traffic) {
         routes,
         choice,
         scenarios,
-        preflight: first,
+        preflight,
         data,
         variables,
-        setup_teardown: around,
-        request_list: listed,
+        setup_teardown,
+        request_list,
         redact,
     } = traffic;
     append_bytes(out, 1, scheme.as_bytes());
@@ -48,12 +48,12 @@ pub(super) fn write_traffic(out: &mut Vec<u8>, traffic: &Traffic) {
         },
     );
     routes.iter().for_each(|it| append_field(out, 6, |out| write_route(out, it)));
-    first.iter().for_each(|first| append_number(out, 7, u64::from(*first)));
+    preflight.iter().for_each(|first| append_number(out, 7, u64::from(*first)));
     data.iter().for_each(|it| append_field(out, 8, |out| encode_table(out, it)));
     variables.iter().for_each(|(name, value)| append_pair(out, 9, name, value));
     scenarios.iter().for_each(|it| append_field(out, 10, |out| encode_scenario(out, it)));
-    listed.iter().for_each(|it| append_field(out, 20, |out| write_request_list(out, it)));
-    let SetupTeardown { setup, teardown: cleanup, captured_values: given } = around;
+    request_list.iter().for_each(|it| append_field(out, 20, |out| write_request_list(out, it)));
+    let SetupTeardown { setup, teardown: cleanup, captured_values: given } = setup_teardown;
     setup.iter().for_each(|it| append_field(out, 11, |out| encode_one_off_requests(out, it)));
     cleanup.iter().for_each(|it| append_field(out, 12, |out| encode_one_off_requests(out, it)));
     given.iter().for_each(|(name, value)| append_pair(out, 13, name, value));
@@ -61,8 +61,8 @@ pub(super) fn write_traffic(out: &mut Vec<u8>, traffic: &Traffic) {
 
 pub(super) fn read_traffic(message: FieldReader) -> Option<Traffic> {
     let (mut scheme, mut host, mut port, mut choice, mut redact) = (None, None, None, None, None);
-    let (mut first, mut data, mut variables, mut scenarios) = (None, Vec::new(), Vec::new(), Vec::new());
-    let (mut routes, mut listed, mut around) = (Vec::new(), None, SetupTeardown::default());
+    let (mut preflight, mut data, mut variables, mut scenarios) = (None, Vec::new(), Vec::new(), Vec::new());
+    let (mut routes, mut request_list, mut setup_teardown) = (Vec::new(), None, SetupTeardown::default());
     read(message, |tag, value| match tag {
         1 => store_once(&mut scheme, read_text(value)?),
         2 => store_once(&mut host, read_text(value)?),
@@ -86,14 +86,14 @@ pub(super) fn read_traffic(message: FieldReader) -> Option<Traffic> {
             },
         ),
         6 => push(&mut routes, read_route(value)?),
-        7 => store_once(&mut first, value.read_number()?.try_into().ok()?),
+        7 => store_once(&mut preflight, value.read_number()?.try_into().ok()?),
         8 => push(&mut data, Arc::new(decode_table(value)?)),
         9 => push(&mut variables, read_pair(value)?),
         10 => push(&mut scenarios, decode_scenario(value)?),
-        11 => push(&mut around.setup, decode_one_off_requests(value)?),
-        12 => push(&mut around.teardown, decode_one_off_requests(value)?),
-        13 => push(&mut around.captured_values, read_pair(value)?),
-        20 => store_once(&mut listed, Arc::new(read_request_list(value)?)),
+        11 => push(&mut setup_teardown.setup, decode_one_off_requests(value)?),
+        12 => push(&mut setup_teardown.teardown, decode_one_off_requests(value)?),
+        13 => push(&mut setup_teardown.captured_values, read_pair(value)?),
+        20 => store_once(&mut request_list, Arc::new(read_request_list(value)?)),
         _ => None,
     })?;
     let origin = Origin { scheme: scheme?, host: host?, port: port? };
@@ -102,11 +102,11 @@ pub(super) fn read_traffic(message: FieldReader) -> Option<Traffic> {
         routes,
         choice: choice?,
         scenarios,
-        preflight: first,
+        preflight,
         data,
         variables,
-        setup_teardown: around,
-        request_list: listed,
+        setup_teardown,
+        request_list,
         redact: redact?,
     })
 }

@@ -464,7 +464,7 @@ mod tests {
             verdict,
             levels,
         };
-        let blocks_more = (verdict == ProveVerdict::Inconclusive).then_some(90);
+        let further_blocks = (verdict == ProveVerdict::Inconclusive).then_some(90);
         ComparisonResult {
             verdict,
             reason: None,
@@ -475,8 +475,8 @@ mod tests {
             restarts_builds: true,
             blocks: 20,
             blocks_void: 0,
-            further_blocks: blocks_more,
-            budget_enough_ns: blocks_more.map(|_| 240_000_000_000),
+            further_blocks,
+            budget_enough_ns: further_blocks.map(|_| 240_000_000_000),
             stopped_by: ComparisonEnd::Budget,
             doubts: Doubts::default(),
         }

@@ -113,7 +113,7 @@ impl Script {
 
     fn create_author(&self, number: usize) -> Result<ScriptAuthor, ScriptError> {
         let (state, facts) = &self.threads[number];
-        let (ask, hear, wait) = state.run_as_hook(HookName::Load, || state.load_exchange_functions())?;
+        let (request_fn, response_fn, delay_fn) = state.run_as_hook(HookName::Load, || state.load_exchange_functions())?;
         Ok(ScriptAuthor {
             has_request_hook: state.hook_function(HookName::Request).is_some(),
             has_response_hook: state.hook_function(HookName::Response).is_some(),
@@ -121,9 +121,9 @@ impl Script {
             state: state.clone(),
             thread_state: Arc::clone(facts),
             failure: Arc::clone(&self.failure),
-            request_fn: ask,
-            response_fn: hear,
-            delay_fn: wait,
+            request_fn,
+            response_fn,
+            delay_fn,
             messages: 1,
             last: Batch::default(),
         })

@@ -88,10 +88,10 @@ impl<'a> ComparisonRunner<'a> {
         fitting: LoadFitter,
         start_patience: Duration,
         before_block: Option<&'a str>,
-        beside: PathBuf,
+        run_file_path: PathBuf,
     ) -> ComparisonRunner<'a> {
         let (began, plan, injector) = (Instant::now(), fitting.base.plan.clone(), fitting.base.injector.clone());
-        let (on, any_started, spoken, block) = (None, false, None, None);
+        let (current_load, any_started, negotiated_http, block) = (None, false, None, None);
         ComparisonRunner {
             targets,
             fitting,
@@ -99,11 +99,11 @@ impl<'a> ComparisonRunner<'a> {
             injector,
             start_patience,
             before_block,
-            run_file_path: beside,
+            run_file_path,
             began,
-            current_load: on,
+            current_load,
             any_started,
-            negotiated_http: spoken,
+            negotiated_http,
             block,
             fleet: None,
             readings: Vec::new(),

@@ -136,12 +136,12 @@ impl LocalMachineRunner {
         fitting: Option<LoadFitter>,
     ) -> LocalMachineRunner {
         plimsoll_sys::process::drop_unmodified_file_pages();
-        let (began, ready, seen) = (Instant::now(), None, LoadProbes::default());
+        let (began, ready, load_readings) = (Instant::now(), None, LoadProbes::default());
         let (variants, variant, setting) = (BTreeMap::new(), None, None);
-        let (around, warnings, pausable_processes) = (None, Vec::new(), Vec::new());
+        let (teardown, warnings, pausable_processes) = (None, Vec::new(), Vec::new());
         let (authoring, stopping, others) = (None, None, None);
         let (fleet, may_continue) = (None, false);
-        let (sources, moved) = (SourceAddressRotation::default(), false);
+        let (sources, has_temporary_source) = (SourceAddressRotation::default(), false);
         LocalMachineRunner {
             began,
             source,
@@ -157,12 +157,12 @@ impl LocalMachineRunner {
             others,
             fleet,
             may_continue,
-            teardown: around,
+            teardown,
             sources,
-            has_temporary_source: moved,
+            has_temporary_source,
             warnings,
             ready,
-            load_readings: seen,
+            load_readings,
         }
     }
 

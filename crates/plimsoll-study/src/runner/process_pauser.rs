@@ -8,7 +8,7 @@
 
 use crate::base::ResolvedTarget;
 use crate::pauser;
-use plimsoll_model::Terms;
+use plimsoll_model::ExperimentSettings;
 use plimsoll_model::failure::Failure;
 use plimsoll_probe::{ServerFinder, has_process_name};
 use plimsoll_sys::pause::{PausableProcessHandle, own_user};
@@ -60,8 +60,11 @@ struct ProcessSnapshot {
 /// server is not found on this machine, or if a permitted process does not exist. Also fails if
 /// plimsoll must not pause a permitted process, for example a process that is no dependency of the
 /// server.
-pub fn find_pausable_processes(terms: &Terms<String>, base: &ResolvedTarget) -> Result<Vec<PausableProcess>, Failure> {
-    let words = &terms.changes.may_signal;
+pub fn find_pausable_processes(
+    settings: &ExperimentSettings<String>,
+    base: &ResolvedTarget,
+) -> Result<Vec<PausableProcess>, Failure> {
+    let words = &settings.interventions.may_signal;
     if words.is_empty() {
         return Ok(Vec::new());
     }
@@ -69,7 +72,7 @@ pub fn find_pausable_processes(terms: &Terms<String>, base: &ResolvedTarget) -> 
     if !base.local || base.plan.connection_plan.unix.is_some() {
         return Err(no("the target is not on this machine: leave --may-signal out".to_owned()));
     }
-    let finder = ServerFinder::new(&terms.probes, &base.watch_target(&base.url_resolver()))?;
+    let finder = ServerFinder::new(&settings.probes, &base.watch_target(&base.url_resolver()))?;
     let server = finder
         .initial_result()
         .clone()

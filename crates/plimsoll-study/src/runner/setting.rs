@@ -5,7 +5,7 @@
 
 use crate::subject::run_user_command;
 use plimsoll_model::intervention::setting_value_index;
-use plimsoll_model::{LoadTag, Plan, Terms};
+use plimsoll_model::{ExperimentSettings, LoadTag, Plan};
 use plimsoll_sys::signal;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -31,8 +31,12 @@ pub struct VariedServerSetting {
 impl VariedServerSetting {
     /// Returns the setting that the user's options (`--vary`) name; `None` without this option. The
     /// output of the user's command goes into a file next to `run_file`.
-    pub fn from_terms(terms: &Terms<String>, values: &[f64], run_file: &Path) -> Option<VariedServerSetting> {
-        let command = terms.changes.vary.clone()?;
+    pub fn from_settings(
+        settings: &ExperimentSettings<String>,
+        values: &[f64],
+        run_file: &Path,
+    ) -> Option<VariedServerSetting> {
+        let command = settings.interventions.vary.clone()?;
         Some(VariedServerSetting { command, values: values.to_vec(), output: run_file.with_extension("vary.log") })
     }
 

@@ -107,7 +107,7 @@ impl TrafficFile {
         let choice = if scenarios.is_empty() { RouteChoice::Weighted } else { RouteChoice::Scenarios };
         let once =
             |list: &[SetupCleanupRequest]| list.iter().map(|asked| asked.to_one_off_route(prefix, defaults)).collect();
-        let around = SetupTeardown {
+        let setup_teardown = SetupTeardown {
             setup: once(&self.content.setup),
             teardown: once(&self.content.cleanup),
             captured_values: Vec::new(),
@@ -120,7 +120,7 @@ impl TrafficFile {
             preflight: first,
             data,
             variables,
-            setup_teardown: around,
+            setup_teardown,
             request_list: None,
             redact,
         }

@@ -47,8 +47,8 @@ pub fn parse_setup_or_cleanup(
     let what = format!("a step of '{key}'");
     for node in nodes {
         let table = node.table(&what, &keys::SETUP_CLEANUP_KEYS)?;
-        let asked = parse_request(&table, known)?;
-        let times =
+        let request = parse_request(&table, known)?;
+        let repetitions =
             table.get("repeat").map_or(Ok(1), |node| node.whole_number("'repeat'", 1, u64::from(REPETITIONS_MAX)))?
                 as u32;
         if let Some(capture) = table.get("capture") {
@@ -57,8 +57,8 @@ pub fn parse_setup_or_cleanup(
             }
         }
         all.push(SetupCleanupRequest {
-            request: asked,
-            repetitions: times,
+            request,
+            repetitions,
             may_continue: continues_after_failure(&table)?,
         });
     }

@@ -51,17 +51,17 @@ const LISTED_COLUMNS_MAX: usize = 20;
 pub const FILES_BYTES_MAX: usize = 512 << 20;
 
 impl<'a> TextScope<'a> {
-    pub fn new(world: &'a mut dyn FileContext) -> TextScope<'a> {
+    pub fn new(file_context: &'a mut dyn FileContext) -> TextScope<'a> {
         let (data, variables, variable_names, captured, captured_in_scenario) = Default::default();
-        let files = ParseBudget::new(FILES_BYTES_MAX);
+        let body_file_budget = ParseBudget::new(FILES_BYTES_MAX);
         TextScope {
-            file_context: world,
+            file_context,
             data,
             variables,
             variable_names,
             captured,
             captured_in_scenario,
-            body_file_budget: files,
+            body_file_budget,
         }
     }
 

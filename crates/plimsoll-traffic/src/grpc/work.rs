@@ -53,14 +53,14 @@ impl NameScope {
 
 impl Default for DescriptorLinkBudget {
     fn default() -> DescriptorLinkBudget {
-        let (ranges_max, values_max, name_max, public_imports) = Default::default();
+        let (ranges_max, enum_values_max, name_bytes_max, public_imports) = Default::default();
         let (work, names) = (ParseBudget::new(LINK_WORK_BYTES_MAX), ParseBudget::new(NAMES_BYTES_MAX));
         DescriptorLinkBudget {
             work,
             names,
             ranges_max,
-            enum_values_max: values_max,
-            name_bytes_max: name_max,
+            enum_values_max,
+            name_bytes_max,
             public_imports,
         }
     }

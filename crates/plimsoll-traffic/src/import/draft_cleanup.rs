@@ -466,8 +466,9 @@ fn replace_undefined_values(
     }
 }
 
-/// A stand-in for the real files and environment, in which every file and environment variable
-/// exists. Data files have the columns that the draft uses.
+/// A stand-in for the real files and environment while a draft of a traffic file is checked. Every
+/// file and environment variable seems to exist, and every data file seems to have the columns that
+/// the draft uses. No file is read.
 struct PermissiveFileContext {
     columns: HashMap<String, BTreeSet<String>>,
     patterns: PatternChecker,

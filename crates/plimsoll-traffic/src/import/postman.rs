@@ -56,13 +56,13 @@ pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
         };
     }
     let name = node_at(collection, &["info", "name"]).and_then(scalar_text).unwrap_or("collection").to_owned();
-    let mut captured = HashSet::new();
-    collect_script_variable_names(collection, &mut captured);
+    let mut script_variable_names = HashSet::new();
+    collect_script_variable_names(collection, &mut script_variable_names);
     let budget = ParseBudget::proportional_to_input(source.len());
     let mut reader = PostmanReader {
         draft: Draft::default(),
         origin: None,
-        script_variable_names: captured,
+        script_variable_names,
         requests: 0,
         budget,
         budget_exceeded_at: None,

@@ -79,13 +79,13 @@ impl TableEntry {
 
 impl HpackDecoder {
     /// Creates a decoder with a dynamic table of at most `limit` bytes.
-    pub const fn new(limit: usize) -> HpackDecoder {
-        let bytes_max = if limit < TABLE_BYTES { limit } else { TABLE_BYTES };
+    pub const fn new(permitted_bytes_max: usize) -> HpackDecoder {
+        let bytes_max = if permitted_bytes_max < TABLE_BYTES { permitted_bytes_max } else { TABLE_BYTES };
         HpackDecoder {
             entries: VecDeque::new(),
             bytes: 0,
             bytes_max,
-            permitted_bytes_max: limit,
+            permitted_bytes_max,
             stateful: false,
             name: Vec::new(),
             value: Vec::new(),

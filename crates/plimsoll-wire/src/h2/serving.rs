@@ -104,17 +104,17 @@ impl Default for H2Server {
 impl H2Server {
     /// Creates a connection whose client has sent its preface.
     pub fn new() -> H2Server {
-        let mut owed = Vec::new();
+        let mut pending_frames = Vec::new();
         let settings = [(3, STREAMS_MAX), (4, WINDOW_BYTES), (6, FIELDS_BYTES_MAX as u32)];
-        frame::write_settings(&mut owed, &settings);
-        frame::write_window(&mut owed, 0, WINDOW_BYTES - INITIAL_WINDOW_BYTES);
+        frame::write_settings(&mut pending_frames, &settings);
+        frame::write_window(&mut pending_frames, 0, WINDOW_BYTES - INITIAL_WINDOW_BYTES);
         H2Server {
             reader: FrameReader::new(),
             decoder: HpackDecoder::new(TABLE_BYTES),
             head: H2RequestHead::default(),
             streams: VecDeque::new(),
             sending: VecDeque::new(),
-            pending_frames: owed,
+            pending_frames,
             last_stream: 0,
             window_first: INITIAL_WINDOW_BYTES,
             window: PeerWindow::new(INITIAL_WINDOW_BYTES),

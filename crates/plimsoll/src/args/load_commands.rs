@@ -9,9 +9,9 @@ use super::shared::{
     GeneratorArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs, SearchArgs, StoreArgs,
 };
 use clap::{Args, ValueHint};
+use plimsoll_model::experiment_settings::InterventionSettings;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::intervention::SETTING_VALUES_MAX;
-use plimsoll_model::terms::InterventionTerms;
 use plimsoll_model::units::parse_number;
 use plimsoll_model::{EndpointChoice, TextKind};
 use plimsoll_study::quantity::with_flag_name;
@@ -160,7 +160,7 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "TIME", default_value = "3m", help_heading = "Search")]
     pub budget: String,
     #[command(flatten)]
-    pub changes: ChangeArgs,
+    pub interventions: InterventionArgs,
     #[command(flatten)]
     pub fleet: FleetArgs,
     /// Write the run file here [default: a new file in _output/plimsoll]
@@ -219,7 +219,7 @@ pub struct OverloadArgs {
 /// The experiments of `explain`: one change at a time, to separate causes.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Experiments")]
-pub struct ChangeArgs {
+pub struct InterventionArgs {
     /// Make no experiments: keep the path, method, client identity and number of users unchanged
     #[arg(long, conflicts_with_all = ["reference", "identities", "other_body", "may_signal"])]
     pub no_intervene: bool,
@@ -254,11 +254,11 @@ pub struct ChangeArgs {
     pub values: Option<String>,
 }
 
-impl ChangeArgs {
-    /// Converts the flags of the experiments to the terms (settings) that the run file records.
+impl InterventionArgs {
+    /// Converts the flags of the experiments to the settings that the run file records.
     /// Returns a usage error if --vary lacks the placeholder for the value, or if another of these
     /// flags has an invalid value.
-    pub fn change_terms(&self) -> Result<InterventionTerms<String>, Failure> {
+    pub fn intervention_settings(&self) -> Result<InterventionSettings<String>, Failure> {
         let vary = self.vary.clone();
         if vary.as_ref().is_some_and(|command| !command.contains(VALUE_PLACEHOLDER)) {
             return Err(Failure::usage(format!(
@@ -274,13 +274,13 @@ impl ChangeArgs {
                 "--may-signal: give the name or the PID of the process that plimsoll may pause",
             ));
         }
-        Ok(InterventionTerms {
+        Ok(InterventionSettings {
             none: self.no_intervene,
             reference: self.reference.clone(),
             identities: self
                 .identities
                 .iter()
-                .map(|text| ChangeArgs::parse_identity_header(text))
+                .map(|text| InterventionArgs::parse_identity_header(text))
                 .collect::<Result<_, _>>()?,
             other_body,
             may_signal,
@@ -565,8 +565,11 @@ impl RerunArgs {
             None | Some(EndpointChoice::ByTarget) => Vec::new(),
             Some(EndpointChoice::At(urls)) => urls,
         };
-        let identities =
-            self.identities.iter().map(|text| ChangeArgs::parse_identity_header(text)).collect::<Result<_, _>>()?;
+        let identities = self
+            .identities
+            .iter()
+            .map(|text| InterventionArgs::parse_identity_header(text))
+            .collect::<Result<_, _>>()?;
         let one = |text: &Option<String>| text.iter().cloned().collect();
         Ok(vec![
             (TextKind::Profiles, profiles),

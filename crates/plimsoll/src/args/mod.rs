@@ -1,7 +1,7 @@
 //! Declares the command line: all commands and their arguments. This module reads no files and
-//! opens no sockets. `plan_from_args` and the commands convert arguments to plans and terms (all
+//! opens no sockets. `plan_from_args` and the commands convert arguments to plans and settings (all
 //! settings that are not in a plan). Some flags are converted next to their declaration, such as
-//! the flags of experiments (`ChangeArgs::change_terms`).
+//! the flags of experiments (`InterventionArgs::intervention_settings`).
 //!
 //! The files `load_commands`, `prove` and `replay` have the commands that generate load.
 //! `read_commands` has the commands that read files, and `history` the commands that read a store.

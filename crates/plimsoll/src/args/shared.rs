@@ -7,8 +7,8 @@ use super::fleet::WatchArgs;
 use super::known_words::KnownWords;
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueHint};
+use plimsoll_model::experiment_settings::OutputSettings;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{RedactionLevel, Route, Spin};
 use plimsoll_study::fields::path_text;
 use std::path::{Path, PathBuf};
@@ -270,10 +270,10 @@ pub struct OutputArgs {
 
 impl OutputArgs {
     /// Converts the flags to settings; `file` is the path of the run file.
-    pub fn to_terms(&self, file: Option<&Path>) -> Result<OutputTerms<String>, Failure> {
+    pub fn to_settings(&self, file: Option<&Path>) -> Result<OutputSettings<String>, Failure> {
         let file = file.map(|file| path_text("--output", file)).transpose()?;
         let OutputArgs { json, json_lines, verbose, quiet } = *self;
-        Ok(OutputTerms { json, json_lines, verbose, quiet, file, ..OutputTerms::default() })
+        Ok(OutputSettings { json, json_lines, verbose, quiet, file, ..OutputSettings::default() })
     }
 }
 

@@ -54,7 +54,7 @@ pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
     };
     let access = BusAccess { address, creds, ca };
     let wait = wait.map_or(BUS_WAIT_DEFAULT, Duration::from_nanos);
-    let terms = BusJoinOptions { access, name, allow, verifier, spool, connect_timeout: wait };
-    plimsoll_fleet::join_bus(terms, &mut || print_to_stderr(&joined))?;
+    let settings = BusJoinOptions { access, name, allow, verifier, spool, connect_timeout: wait };
+    plimsoll_fleet::join_bus(settings, &mut || print_to_stderr(&joined))?;
     Ok(exit::SUCCESS)
 }

@@ -4,7 +4,7 @@
 use crate::args::CheckArgs;
 use crate::plan_from_args;
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::{HttpChoice, Terms};
+use plimsoll_model::{ExperimentSettings, HttpChoice};
 use plimsoll_report::{CheckedRequest, TrafficCheck, render_traffic_check};
 use plimsoll_study::file_traffic::plan_from_traffic_file;
 use plimsoll_study::output::print;
@@ -19,14 +19,14 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
         plan_from_traffic_file(&file, &args.file.display().to_string(), args.target.clone(), args.http.as_deref())?;
     plan.load.seed = args.seed;
     let http = plan.connection_plan.http;
-    let schema = plan_from_args::schema_terms(&args.schema)?;
+    let schema = plan_from_args::schema_settings(&args.schema)?;
     let is_grpc = plan.traffic.origin.is_grpc();
     match (&schema, is_grpc) {
         (Some(_), true) => {
             let mut called = plan.clone();
             grpc::encode_grpc_bodies(
                 &mut called,
-                &Terms { mix: Some(mix), schema: schema.clone(), ..Terms::default() },
+                &ExperimentSettings { mix: Some(mix), schema: schema.clone(), ..ExperimentSettings::default() },
             )?;
             traffic_file::check_encodable(&called)?;
         }

@@ -11,8 +11,8 @@ use clap::Parser;
 use plimsoll_analysis::Slo;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{
-    ArrivalSpacing, ConnectionPlan, ExperimentSpec, FindSpec, Load, LoadCurve, LoadShape, Origin, Plan, Planning,
-    Request, Route, Terms, Traffic,
+    ArrivalSpacing, ConnectionPlan, ExperimentSettings, ExperimentSpec, FindSpec, Load, LoadCurve, LoadShape, Origin,
+    Plan, Planning, Request, Route, Traffic,
 };
 use plimsoll_study::demo_server;
 use plimsoll_study::output::print;
@@ -37,7 +37,7 @@ const STEP_BUDGET_DEFAULT: &str = "40s";
 const QUICK_SEARCH_BUDGET: &str = "15s";
 
 /// Converts the flags to a search. The target's port is 0 until the sample server runs.
-pub fn spec_from_args(args: &DemoArgs) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
+pub fn spec_from_args(args: &DemoArgs) -> Result<(FindSpec<Plan>, ExperimentSettings<String>), Failure> {
     let origin = Origin { scheme: "http".into(), host: Ipv4Addr::LOCALHOST.to_string(), port: 0 };
     let budget = args.budget.as_deref().unwrap_or(if args.quick { QUICK_SEARCH_BUDGET } else { STEP_BUDGET_DEFAULT });
     let budget_ns = parse_positive_time("--budget", budget)?;
@@ -46,36 +46,36 @@ pub fn spec_from_args(args: &DemoArgs) -> Result<(FindSpec<Plan>, Terms<String>)
     load.seed = args.seed.unwrap_or_else(plan_from_args::process_seed);
     let traffic = Traffic::with_one_route(origin, Route::new(request));
     let base = Plan { traffic, load, connection_plan: ConnectionPlan::tcp(Vec::new()) };
-    let output = args.out.to_terms(None)?;
-    let terms = Terms { demo: true, demo_quick: args.quick, output, ..Terms::default() };
+    let output = args.out.to_settings(None)?;
+    let settings = ExperimentSettings { demo: true, demo_quick: args.quick, output, ..ExperimentSettings::default() };
     let (slo, arrivals) = (Slo::default().to_string(), ArrivalSpacing::Poisson);
     let (max_rate, first_answer_ns, profiles, planning) = (None, 0, None, Planning::default());
-    Ok((FindSpec { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning }, terms))
+    Ok((FindSpec { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning }, settings))
 }
 
 /// Starts the servers and runs find, explain and prove. With --quick or an output other than text,
 /// runs only find. Returns the exit code, which is a failure only if the user interrupts.
-pub fn carry_out(mut spec: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+pub fn carry_out(mut spec: FindSpec<Plan>, settings: &ExperimentSettings<String>) -> Result<u8, Failure> {
     let store = demo_server::start(&["--threads", "1"])?;
     let behind = format!("{}{STORE_URL_PATH}", store.first_line());
     let server = demo_server::start(&["--behind", &behind, "--pool", POOL_CONNECTIONS])?;
     spec.base.traffic.origin = Url::read(server.first_line())?.origin;
     let url = format!("{}{DEMO_URL_PATH}", server.first_line());
     let (budget, seed) = (format!("{}ms", spec.budget_ns / 1_000_000), spec.base.load.seed.to_string());
-    let mut live = ProgressDisplay::new(terms.output.quiet);
+    let mut live = ProgressDisplay::new(settings.output.quiet);
     live.print_line_unless_quiet(&format!(
         "a sample server with a known bottleneck runs at {url}; plimsoll knows only this URL, not the bottleneck\n"
     ));
-    live.print_line_unless_quiet(&match terms.demo_quick {
+    live.print_line_unless_quiet(&match settings.demo_quick {
         true => format!("how much load does the server sustain?   plimsoll find {url}"),
         false => format!("step 1 of 3: how much load does the server sustain?   plimsoll find {url}"),
     });
-    find::carry_out(spec, terms)?;
+    find::carry_out(spec, settings)?;
     let mut words = vec!["--budget", &budget, "--seed", &seed];
-    words.extend(terms.output.quiet.then_some("--quiet"));
-    words.extend(terms.output.verbose.then_some("--verbose"));
+    words.extend(settings.output.quiet.then_some("--quiet"));
+    words.extend(settings.output.verbose.then_some("--verbose"));
     // With --json, the output is a single document, so only the search runs.
-    let is_whole = terms.output.is_text_output() && !terms.demo_quick;
+    let is_whole = settings.output.is_text_output() && !settings.demo_quick;
     if is_whole && !plimsoll_sys::signal::is_stop_requested() {
         live.print_line_unless_quiet(&format!("\nstep 2 of 3: what limits the load line?   plimsoll explain {url}"));
         run_explain(&[&["plimsoll", "explain", &url], &words[..]].concat())?;
@@ -99,7 +99,7 @@ pub fn carry_out(mut spec: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, 
         run_prove(&[&["plimsoll", "prove", "--a", &a, "--b", &b, &url], &words[..]].concat())?;
     }
     demo_server::end(store)?;
-    if terms.output.is_text_output() {
+    if settings.output.is_text_output() {
         print(
             "\nNow your own server:\n  \
              plimsoll http://localhost:8080/                          find the load line\n  \
@@ -124,15 +124,15 @@ fn parse_command(words: &[&str]) -> Result<Command, Failure> {
 
 fn run_explain(words: &[&str]) -> Result<(), Failure> {
     let Command::Explain(args) = parse_command(words)? else { return Ok(()) };
-    let (asked, terms) = explain::spec_from_args(&args)?;
-    explain::carry_out(asked, &terms)?;
+    let (asked, settings) = explain::spec_from_args(&args)?;
+    explain::carry_out(asked, &settings)?;
     Ok(())
 }
 
 fn run_prove(words: &[&str]) -> Result<(), Failure> {
     let Command::Prove(args) = parse_command(words)? else { return Ok(()) };
-    if let (ExperimentSpec::Prove(asked), terms) = prove::spec_from_args(&args)? {
-        prove::carry_out(asked, &terms)?;
+    if let (ExperimentSpec::Prove(asked), settings) = prove::spec_from_args(&args)? {
+        prove::carry_out(asked, &settings)?;
     }
     Ok(())
 }

@@ -9,10 +9,10 @@ use crate::plan_from_args;
 use plimsoll_analysis::Finding;
 use plimsoll_analysis::find::{self, GateDemand};
 use plimsoll_analysis::finding::SearchFinding;
+use plimsoll_model::experiment_settings::ReplaySettings;
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::terms::ReplayTerms;
 use plimsoll_model::units::{parse_number, parse_share};
-use plimsoll_model::{ArrivalSpacing, ExperimentSpec, FindSpec, Plan, Planning, Terms};
+use plimsoll_model::{ArrivalSpacing, ExperimentSettings, ExperimentSpec, FindSpec, Plan, Planning};
 use plimsoll_probe::ProbeEffort;
 use plimsoll_report::questions::find_question;
 use plimsoll_report::{format, sentence_text};
@@ -25,7 +25,7 @@ use plimsoll_study::quantity::{parse_positive_time, with_flag_name};
 const SOAK_NS_MIN: u64 = 10_000_000_000;
 
 /// Converts the flags to a search.
-pub fn spec_from_args(args: &FindArgs) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
+pub fn spec_from_args(args: &FindArgs) -> Result<(FindSpec<Plan>, ExperimentSettings<String>), Failure> {
     let planning = parse_planning(args)?;
     let demands = join_conditions(&args.fail_if).as_deref().map(parse_fail_if).transpose()?.unwrap_or_default();
     if args.logs.is_empty() && demands.iter().any(GateDemand::compares_with_log) {
@@ -35,25 +35,29 @@ pub fn spec_from_args(args: &FindArgs) -> Result<(FindSpec<Plan>, Terms<String>)
         ));
     }
     let budget_ns = parse_positive_time("--budget", &args.budget)?;
-    let (mut asked, mut terms) = match args.logs.is_empty() {
+    let (mut asked, mut settings) = match args.logs.is_empty() {
         true => search::spec_from_args(&args.search, budget_ns)?,
-        false => search::search_with_changed_plan(&args.search, budget_ns, &mut |plan, terms| {
-            set_traffic_from_logs(args, plan, terms)
+        false => search::search_with_changed_plan(&args.search, budget_ns, &mut |plan, settings| {
+            set_traffic_from_logs(args, plan, settings)
         })?,
     };
-    if terms.replay.is_some() {
+    if settings.replay.is_some() {
         asked.arrivals = ArrivalSpacing::Replayed;
     }
     asked.planning = planning;
-    terms.fleet = plan_from_args::fleet_terms(&args.fleet, &asked.base, &terms)?;
-    terms.fail_if = join_conditions(&args.fail_if);
-    terms.on_inconclusive = plan_from_args::verdict_when_inconclusive(&args.inconclusive);
-    terms.output = plan_from_args::stored_output_terms(&args.out, args.output.as_deref(), &args.place)?;
-    Ok((asked, terms))
+    settings.fleet = plan_from_args::fleet_settings(&args.fleet, &asked.base, &settings)?;
+    settings.fail_if = join_conditions(&args.fail_if);
+    settings.on_inconclusive = plan_from_args::verdict_when_inconclusive(&args.inconclusive);
+    settings.output = plan_from_args::stored_output_settings(&args.out, args.output.as_deref(), &args.place)?;
+    Ok((asked, settings))
 }
 
 /// Replaces the plan's requests by sessions sampled from the logs of --replay.
-fn set_traffic_from_logs(args: &FindArgs, plan: &mut Plan, terms: &mut Terms<String>) -> Result<(), Failure> {
+fn set_traffic_from_logs(
+    args: &FindArgs,
+    plan: &mut Plan,
+    settings: &mut ExperimentSettings<String>,
+) -> Result<(), Failure> {
     let request = &args.search.request;
     if plan.traffic.origin.is_grpc() {
         return Err(Failure::usage("--replay: a log does not contain gRPC messages; give an http:// or https:// URL"));
@@ -67,7 +71,7 @@ fn set_traffic_from_logs(args: &FindArgs, plan: &mut Plan, terms: &mut Terms<Str
         skip: &args.skip,
         with_unsafe: args.allow_unsafe,
     };
-    let replay = ReplayTerms { draws_sessions: true, ..words.replay_terms(plan)? };
+    let replay = ReplaySettings { draws_sessions: true, ..words.replay_settings(plan)? };
     plan.traffic = log_replay::load_from_logs(
         &replay,
         plan.load.seed,
@@ -76,7 +80,7 @@ fn set_traffic_from_logs(args: &FindArgs, plan: &mut Plan, terms: &mut Terms<Str
         &mut LogReadingDisplay::new(),
     )?
     .traffic;
-    terms.replay = Some(replay);
+    settings.replay = Some(replay);
     Ok(())
 }
 
@@ -103,20 +107,20 @@ fn parse_planning(args: &FindArgs) -> Result<Planning, Failure> {
 }
 
 /// Executes the search and prints the findings. Returns the exit code.
-pub fn carry_out(spec: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let fail_if = terms.fail_if.as_deref().map(parse_fail_if).transpose()?;
+pub fn carry_out(spec: FindSpec<Plan>, settings: &ExperimentSettings<String>) -> Result<u8, Failure> {
+    let fail_if = settings.fail_if.as_deref().map(parse_fail_if).transpose()?;
     let fail_if = fail_if.unwrap_or_default();
-    let prepared = PreparedSearch::prepare(spec, terms, ProbeEffort::Little)?;
+    let prepared = PreparedSearch::prepare(spec, settings, ProbeEffort::Little)?;
     let asked = ExperimentSpec::Find(prepared.search_spec());
-    let mut live = ProgressDisplay::new(terms.output.quiet);
+    let mut live = ProgressDisplay::new(settings.output.quiet);
     live.print_line_unless_quiet(&find_question(&prepared.settings, &find::forecast(&prepared.settings)));
-    prepared.carry_out(asked, terms, live, |finding, live| {
+    prepared.carry_out(asked, settings, live, |finding, live| {
         let Finding::Find(found) = finding else { return exit::NEGATIVE_RESULT };
         let cpu_ns = found.cpu_us_at_load_line().map(|us| us * 1e3);
         let (gate, notes) = decide_gate(&fail_if, found, cpu_ns);
         notes.iter().for_each(|note| live.print_note(note));
         match found.findings.load_line_rps.rps > 0.0 {
-            true => gate.exit_code(terms),
+            true => gate.exit_code(settings),
             false => exit::NEGATIVE_RESULT,
         }
     })

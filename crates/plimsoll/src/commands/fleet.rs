@@ -8,7 +8,7 @@ use plimsoll_fleet::fleet_location::BusAddress;
 use plimsoll_fleet::shares::agent_weights_from_calibrations;
 use plimsoll_fleet::{BusAccess, FetchedRun, TaskKey};
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::{AgentLossPolicy, FleetTerms};
+use plimsoll_model::{AgentLossPolicy, FleetSettings};
 use plimsoll_report::block::Report;
 use plimsoll_report::calibration::{calibration_document, calibration_text};
 use plimsoll_report::{format, text};
@@ -60,7 +60,7 @@ pub fn run(args: &FleetCommandArgs) -> Result<u8, Failure> {
 
 /// Asks each machine for its status and prints a table.
 fn status(place: &str, args: &FleetCommandArgs) -> Result<u8, Failure> {
-    let agents = plimsoll_fleet::query_agent_status(&parse_fleet_terms(place, args)?)?;
+    let agents = plimsoll_fleet::query_agent_status(&parse_fleet_settings(place, args)?)?;
     let time = |ns: u64| format::duration(ns as f64);
     let rows = agents.into_iter().map(|agent| {
         let (cores, round_trip) = (agent.cores.to_string(), time(agent.round_trip_ns));
@@ -76,10 +76,10 @@ fn status(place: &str, args: &FleetCommandArgs) -> Result<u8, Failure> {
 /// machine has a measured capacity, also prints each machine's share of a load, which follows from
 /// its capacity. Otherwise returns an error that names the machines without a measured capacity.
 fn calibrate_agents(place: &str, args: &FleetCommandArgs) -> Result<u8, Failure> {
-    let terms = parse_fleet_terms(place, args)?;
+    let settings = parse_fleet_settings(place, args)?;
     print_to_stderr("each machine measures plimsoll's speed with a local reference server: 10 s");
     let (mut agents, mut failed) = (Vec::new(), Vec::new());
-    for found in plimsoll_fleet::calibrate_fleet(&terms)? {
+    for found in plimsoll_fleet::calibrate_fleet(&settings)? {
         match found {
             Ok(agent) => agents.push(agent),
             Err((name, why)) => failed.push(format!("agent {name}: {why}")),
@@ -96,12 +96,12 @@ fn calibrate_agents(place: &str, args: &FleetCommandArgs) -> Result<u8, Failure>
     }
 }
 
-/// Converts the flags to the terms that select the agents.
-fn parse_fleet_terms(place: &str, args: &FleetCommandArgs) -> Result<FleetTerms, Failure> {
+/// Converts the flags to the settings that select the agents.
+fn parse_fleet_settings(place: &str, args: &FleetCommandArgs) -> Result<FleetSettings, Failure> {
     let wait_ns = args.wait.as_deref().map(|wait| parse_positive_time("--wait", wait)).transpose()?;
     let (place, agents) = (place.to_owned(), args.agents.clone());
     let (copied, on_loss) = (args.fleet_copy, AgentLossPolicy::Stop);
-    let fleet = FleetTerms { place, copied, on_loss, skew_ns_max: u64::MAX, agents, wait_ns, weights: None };
+    let fleet = FleetSettings { place, copied, on_loss, skew_ns_max: u64::MAX, agents, wait_ns, weights: None };
     plimsoll_fleet::check_fleet_options(&fleet).map_err(Failure::usage)?;
     Ok(fleet)
 }

@@ -11,11 +11,11 @@ use plimsoll_study::output::print;
 
 /// Reads the server's message types and prints its services or methods. Returns the exit code.
 pub fn run(args: &GrpcArgs) -> Result<u8, Failure> {
-    let (plan, terms) = plan_from_args::grpc_server_plan(args)?;
-    let plan = ResolvedTarget::resolve_target(&plan, &terms)?.plan;
+    let (plan, settings) = plan_from_args::grpc_server_plan(args)?;
+    let plan = ResolvedTarget::resolve_target(&plan, &settings)?.plan;
     let path = &plan.traffic.routes[0].request.target;
     let (service, method) = path.trim_start_matches('/').split_once('/').unwrap_or((path.trim_start_matches('/'), ""));
-    let schema = match &terms.schema {
+    let schema = match &settings.schema {
         Some(files) => schema_from_files(files)?,
         None if args.shown == GrpcView::Describe && !service.is_empty() => reflected_schema(&plan, &[service])?,
         None => reflected_schema(&plan, &[])?,

@@ -1,7 +1,7 @@
 //! `plimsoll model`: makes a traffic file that resembles access logs, and measures how far the
 //! file's traffic differs from the logs.
 
-use super::traffic::{LogReadingDisplay, log_reading_terms};
+use super::traffic::{LogReadingDisplay, log_reading_settings};
 use crate::args::ModelArgs;
 use crate::results::{print_json, print_screen};
 use plimsoll_logs::modelling::{ModelOptions, TrafficModel};
@@ -25,7 +25,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
     let base = Url::read(&base)?.origin.to_string();
     let folder = path.with_extension("paths");
     let folder_name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let reading = log_reading_terms(&args.log);
+    let reading = log_reading_settings(&args.log);
     let folding = compile_fold_patterns(&reading)?;
     let fold = |path: &str| fold_path(&folding, path);
     let choice = LogRequestSelection {

@@ -1,22 +1,22 @@
 //! `plimsoll replay`: sends the requests of access logs again, with the recorded timing. Once the
 //! plan is made, the command works like `plimsoll run`.
 
-use super::traffic::{LogReadingDisplay, log_reading_terms};
+use super::traffic::{LogReadingDisplay, log_reading_settings};
 use super::{replay_file, run};
 use crate::args::{LogArgs, ReplayArgs, RequestArgs, SchemaArgs, ScriptArgs, join_conditions, redaction_level};
 use crate::plan_from_args;
 use plimsoll_model::completion::TrafficFromFile;
+use plimsoll_model::experiment_settings::ReplaySettings;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::terms::ReplayTerms;
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{LoadShape, Plan, RunSpec, Terms};
+use plimsoll_model::{ExperimentSettings, LoadShape, Plan, RunSpec};
 use plimsoll_study::fields::{self, path_text};
 use plimsoll_study::log_replay;
 use plimsoll_study::quantity::{parse_factor_milli, parse_positive_time};
 use std::path::PathBuf;
 
 /// Converts the flags to a load, reading the logs.
-pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
+pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, ExperimentSettings<String>), Failure> {
     let speed_milli = parse_factor_milli("--speed", args.speed.as_deref())?;
     let scale_milli = parse_factor_milli("--scale", args.scale.as_deref())?;
     if let Some(file) = replay_file::find_traffic_file(&args.logs) {
@@ -31,7 +31,7 @@ pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, Terms<String>
     }
     let length_ns = args.duration.as_deref().map(|text| parse_positive_time("--duration", text)).transpose()?;
     // All flags are checked before a long log is read.
-    let (mut plan, mut terms) =
+    let (mut plan, mut settings) =
         plan_from_args::plan_for_url(&shared_request_args(args), &args.generator, &ScriptArgs::default())?;
     let words = LogOptions {
         logs: &args.logs,
@@ -42,12 +42,12 @@ pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, Terms<String>
         skip: &args.skip,
         with_unsafe: args.allow_unsafe,
     };
-    let replay = ReplayTerms { speed_milli, scale_milli, length_ns, ..words.replay_terms(&plan)? };
-    terms.probes = plan_from_args::probe_terms(&args.probes)?;
-    terms.profiles = plan_from_args::profile_terms(&args.profiles);
-    terms.output = plan_from_args::stored_output_terms(&args.out, args.output.as_deref(), &args.place)?;
-    terms.fail_if = fail_if;
-    terms.on_inconclusive = plan_from_args::verdict_when_inconclusive(&args.inconclusive);
+    let replay = ReplaySettings { speed_milli, scale_milli, length_ns, ..words.replay_settings(&plan)? };
+    settings.probes = plan_from_args::probe_settings(&args.probes)?;
+    settings.profiles = plan_from_args::profile_settings(&args.profiles);
+    settings.output = plan_from_args::stored_output_settings(&args.out, args.output.as_deref(), &args.place)?;
+    settings.fail_if = fail_if;
+    settings.on_inconclusive = plan_from_args::verdict_when_inconclusive(&args.inconclusive);
     let TrafficFromFile { traffic, arrivals } = log_replay::load_from_logs(
         &replay,
         plan.load.seed,
@@ -63,8 +63,8 @@ pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, Terms<String>
     if plan.load.duration_ns.is_none_or(|ns| ns > 120 * SECOND) {
         plan.load.interval_ns = SECOND;
     }
-    terms.replay = Some(replay);
-    Ok((RunSpec { plan, stop_if, profiles: None }, terms))
+    settings.replay = Some(replay);
+    Ok((RunSpec { plan, stop_if, profiles: None }, settings))
 }
 
 /// The options about logs that several commands share, as the user typed them.
@@ -82,14 +82,14 @@ pub struct LogOptions<'a> {
 impl LogOptions<'_> {
     /// Converts the options to the settings of a replay that run files record. The success statuses
     /// and the timeout come from `plan`.
-    pub fn replay_terms(&self, plan: &Plan) -> Result<ReplayTerms<String>, Failure> {
-        Ok(ReplayTerms {
+    pub fn replay_settings(&self, plan: &Plan) -> Result<ReplaySettings<String>, Failure> {
+        Ok(ReplaySettings {
             logs: self.logs.iter().map(|log| path_text("LOG", log)).collect::<Result<_, _>>()?,
             target: self.target.to_owned(),
             headers: self.headers.iter().map(|text| header_text(text)).collect::<Result<_, _>>()?,
             ok_status: plan.traffic.routes[0].ok_status.clone(),
             timeout_ns: plan.traffic.routes[0].timeout_ns,
-            reading: log_reading_terms(self.reading),
+            reading: log_reading_settings(self.reading),
             speed_milli: 1000,
             scale_milli: 1000,
             only: self.only.to_vec(),

@@ -7,7 +7,7 @@
 use super::run;
 use crate::args::{FleetArgs, ReplayArgs, RequestArgs, RunArgs, ScriptArgs};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{Plan, RunSpec, Terms};
+use plimsoll_model::{ExperimentSettings, Plan, RunSpec};
 use plimsoll_report::load_text;
 use plimsoll_study::output::print_to_stderr;
 use plimsoll_study::quantity::parse_positive_time;
@@ -31,7 +31,7 @@ pub fn spec_from_args(
     file: &Path,
     request: RequestArgs,
     scale_milli: u64,
-) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
+) -> Result<(RunSpec<Plan>, ExperimentSettings<String>), Failure> {
     let file_name = file.display();
     refuse_log_flags(args, file)?;
     let length_ns = args.duration.as_deref().map(|text| parse_positive_time("--duration", text)).transpose()?;
@@ -42,7 +42,7 @@ pub fn spec_from_args(
         )));
     }
     let request = RequestArgs { url: None, file: Some(file.to_owned()), target: args.target.clone(), ..request };
-    let (mut asked, terms) = run::spec_from_args(&RunArgs {
+    let (mut asked, settings) = run::spec_from_args(&RunArgs {
         fleet: FleetArgs::default(),
         request,
         concurrency: None,
@@ -81,7 +81,7 @@ pub fn spec_from_args(
     if !args.out.quiet {
         print_to_stderr(&format!("replays {file_name}: {}", load_text(&plan.record())));
     }
-    Ok((asked, terms))
+    Ok((asked, settings))
 }
 
 /// Returns a usage error if the user gives further files, or a flag that applies only to logs.

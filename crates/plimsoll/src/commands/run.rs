@@ -12,7 +12,7 @@ use plimsoll_analysis::{Conditions, Study, Summary};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::{SECOND, parse_duration_ns};
 use plimsoll_model::{
-    Experiment, ExperimentSpec, LoadCurve, LoadShape, Plan, Run, RunSpec, Schedule, StartNotes, Terms,
+    Experiment, ExperimentSettings, ExperimentSpec, LoadCurve, LoadShape, Plan, Run, RunSpec, Schedule, StartNotes,
 };
 use plimsoll_probe::ProbeEffort;
 use plimsoll_report::load_profiles::profiles_note;
@@ -34,7 +34,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Converts the flags to a load.
-pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
+pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, ExperimentSettings<String>), Failure> {
     let (stop_if, fail_if) = parse_conditions(&args.stop_if, &join_conditions(&args.fail_if))?;
     if args.rate.is_some() && args.concurrency.is_some() {
         return Err(Failure::usage(
@@ -52,7 +52,7 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
         }
         (None, None) => None,
     };
-    let (mut plan, mut terms, file) = plan_from_args::plan_and_load(&args.request, &args.generator, &args.script)?;
+    let (mut plan, mut settings, file) = plan_from_args::plan_and_load(&args.request, &args.generator, &args.script)?;
     // Flags override the traffic file. If -n or -d is given, the duration and the number of
     // sessions in the traffic file are ignored.
     let ends = (duration_ns, requests_max);
@@ -113,13 +113,13 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
         LoadShape::Closed { .. } => plan.load.requests_max,
     };
     traffic_file::check_unique_rows_suffice(&plan, needed)?;
-    terms.probes = plan_from_args::probe_terms(&args.probes)?;
-    terms.profiles = plan_from_args::profile_terms(&args.profiles);
-    terms.fleet = plan_from_args::fleet_terms(&args.fleet, &plan, &terms)?;
-    terms.fail_if = fail_if;
-    terms.on_inconclusive = plan_from_args::verdict_when_inconclusive(&args.inconclusive);
-    terms.output = plan_from_args::stored_output_terms(&args.out, args.output.as_deref(), &args.place)?;
-    Ok((RunSpec { plan, stop_if, profiles: None }, terms))
+    settings.probes = plan_from_args::probe_settings(&args.probes)?;
+    settings.profiles = plan_from_args::profile_settings(&args.profiles);
+    settings.fleet = plan_from_args::fleet_settings(&args.fleet, &plan, &settings)?;
+    settings.fail_if = fail_if;
+    settings.on_inconclusive = plan_from_args::verdict_when_inconclusive(&args.inconclusive);
+    settings.output = plan_from_args::stored_output_settings(&args.out, args.output.as_deref(), &args.place)?;
+    Ok((RunSpec { plan, stop_if, profiles: None }, settings))
 }
 
 /// Parses the conditions of --stop-if and --fail-if, and returns them in normal form.
@@ -156,18 +156,18 @@ impl MeasuredRun {
 }
 
 /// Executes the load and prints its results. Returns the exit code.
-pub fn carry_out(spec: RunSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+pub fn carry_out(spec: RunSpec<Plan>, settings: &ExperimentSettings<String>) -> Result<u8, Failure> {
     let fail_if =
-        terms.fail_if.as_deref().map(|text| with_flag_name("--fail-if", Conditions::parse(text))).transpose()?;
-    let scripted = ScriptRun::from_terms(&spec.plan, terms)?;
+        settings.fail_if.as_deref().map(|text| with_flag_name("--fail-if", Conditions::parse(text))).transpose()?;
+    let scripted = ScriptRun::from_settings(&spec.plan, settings)?;
     let typed = typed_url(&spec.plan);
-    let mut measured = measure_load(spec, terms, scripted.clone().map(into_author_factory))?;
+    let mut measured = measure_load(spec, settings, scripted.clone().map(into_author_factory))?;
     let crossed = fail_if.map(|conditions| conditions.crossed_conditions(measured.run())).unwrap_or_default();
     let summary = Summary::from_run(measured.run());
     let succeeded = summary.routes_sum.ledger.succeeded > 0;
     let (gate, notes) = Gate::judge_conditions(&crossed, &summary);
     let results = Results::from_experiment(&measured.experiment, measured.path.as_deref())?.with_typed_url(typed);
-    results.print(&terms.output, true);
+    results.print(&settings.output, true);
     let failed = scripted.and_then(|scripted| scripted.call_done_function(&RunFigures::from_run(measured.run())));
     let tidied = measured.path.as_deref().and_then(result_store::remove_oldest_runs);
     let live = &mut measured.live;
@@ -181,7 +181,7 @@ pub fn carry_out(spec: RunSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failu
     Ok(match (plimsoll_sys::signal::is_stop_requested(), failed.is_none() && succeeded) {
         (true, _) => exit::INTERRUPTED,
         (false, false) => exit::NEGATIVE_RESULT,
-        (false, true) => gate.exit_code(terms),
+        (false, true) => gate.exit_code(settings),
     })
 }
 
@@ -189,11 +189,11 @@ pub fn carry_out(spec: RunSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failu
 /// which a script writes the requests; `None` without a script.
 pub fn measure_load(
     spec: RunSpec<Plan>,
-    terms: &Terms<String>,
+    settings: &ExperimentSettings<String>,
     authoring: Option<Arc<dyn AuthorFactory>>,
 ) -> Result<MeasuredRun, Failure> {
     let RunSpec { plan, stop_if, .. } = spec;
-    let base = ResolvedTarget::resolve_target(&plan, terms)?;
+    let base = ResolvedTarget::resolve_target(&plan, settings)?;
     let mut plan = base.plan.clone();
     let mut injector = base.generator_settings_for_load(&plan.load);
     let flag = match &plan.load.shape {
@@ -202,7 +202,7 @@ pub fn measure_load(
     };
     // Each machine of a fleet adapts its own share of the load to its own limits, so this machine
     // adapts nothing.
-    let setup = match &terms.fleet {
+    let setup = match &settings.fleet {
         Some(_) => Vec::new(),
         None => capacity::fit_to_machine(
             &mut plan,
@@ -214,22 +214,22 @@ pub fn measure_load(
         .map_err(|reason| Failure::usage(format!("{flag}: {reason}")))?,
     };
     let mut warnings = Vec::new();
-    warnings.extend(run_preflight(&mut plan, &injector, terms)?);
-    let fleet = plimsoll_fleet::connect_fleet(&[&plan], terms)?;
-    let profiles = RequestedProfiles::from_terms(&plan, terms)?;
+    warnings.extend(run_preflight(&mut plan, &injector, settings)?);
+    let fleet = plimsoll_fleet::connect_fleet(&[&plan], settings)?;
+    let profiles = RequestedProfiles::from_settings(&plan, settings)?;
     // A run file is needed if profiles are taken, because profiles are stored next to the run file.
     // A run file is also needed if the user named a store.
     let is_kept =
-        profiles.is_some() || terms.output.file.is_some() || result_store::is_store_chosen_by_user(&terms.output);
-    let path = is_kept.then(|| result_store::run_file_path(&terms.output, "run"));
-    let source = plimsoll_fleet::reading_source(&base, terms, ProbeEffort::Little)?;
+        profiles.is_some() || settings.output.file.is_some() || result_store::is_store_chosen_by_user(&settings.output);
+    let path = is_kept.then(|| result_store::run_file_path(&settings.output, "run"));
+    let source = plimsoll_fleet::reading_source(&base, settings, ProbeEffort::Little)?;
     let profiles_asked = profiles.as_ref().map(RequestedProfiles::profiles_spec);
     let asked = ExperimentSpec::Run(RunSpec { plan: plan.record(), stop_if, profiles: profiles_asked });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--stop-if: {error}")))?;
     let noted = StartNotes { warnings, adjustments: setup };
     let recording = Recording::begin(
         asked,
-        terms,
+        settings,
         noted,
         base.local,
         &injector,
@@ -239,8 +239,8 @@ pub fn measure_load(
     let mut runner =
         LocalMachineRunner::new(source, plan, injector, None).with_request_script(authoring).with_fleet(fleet);
     let mut study_loop =
-        StudyLoop::new(&mut runner, recording, StudyScreen::new(ProgressDisplay::new(terms.output.quiet)));
-    event_stream::attach_if_requested(&mut study_loop, &terms.output);
+        StudyLoop::new(&mut runner, recording, StudyScreen::new(ProgressDisplay::new(settings.output.quiet)));
+    event_stream::attach_if_requested(&mut study_loop, &settings.output);
     study_loop.profiler = profiles.zip(path.as_deref()).map(|(wanted, path)| wanted.into_profiler(path));
     study_loop.run_study(&mut study, &mut |done, screen| {
         if let StepOutcome::Measured(trial) = done {

@@ -15,7 +15,8 @@ use plimsoll_analysis::{Finding, SearchSettings, Slo, Study};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::parse_number;
 use plimsoll_model::{
-    ArrivalSpacing, ExperimentSpec, FindSpec, Injector, LoadCurve, LoadShape, Plan, Planning, StartNotes, Terms,
+    ArrivalSpacing, ExperimentSettings, ExperimentSpec, FindSpec, Injector, LoadCurve, LoadShape, Plan, Planning,
+    StartNotes,
 };
 use plimsoll_probe::{ProbeEffort, ReadingSource};
 use plimsoll_report::load_profiles::profiles_note;
@@ -55,9 +56,12 @@ pub struct PreparedSearch {
 
 /// Converts the flags to a search within `budget_ns`. The caller sets the conditions of `--fail-if`
 /// and the output paths.
-pub fn spec_from_args(args: &SearchArgs, budget_ns: u64) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
-    let (asked, _, terms) = spec_with_other_targets(args, &[], budget_ns)?;
-    Ok((asked, terms))
+pub fn spec_from_args(
+    args: &SearchArgs,
+    budget_ns: u64,
+) -> Result<(FindSpec<Plan>, ExperimentSettings<String>), Failure> {
+    let (asked, _, settings) = spec_with_other_targets(args, &[], budget_ns)?;
+    Ok((asked, settings))
 }
 
 /// Converts the flags to a search, and calls `edit_plan`, which replaces the requests of the
@@ -66,16 +70,17 @@ pub fn search_with_changed_plan(
     args: &SearchArgs,
     budget_ns: u64,
     edit_plan: &mut PlanEditor,
-) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
-    let (asked, _, terms) = spec_with_changed_plan(args, &[], budget_ns, edit_plan)?;
-    Ok((asked, terms))
+) -> Result<(FindSpec<Plan>, ExperimentSettings<String>), Failure> {
+    let (asked, _, settings) = spec_with_changed_plan(args, &[], budget_ns, edit_plan)?;
+    Ok((asked, settings))
 }
 
-/// A function that changes a plan and its terms.
-pub type PlanEditor<'a> = dyn FnMut(&mut Plan, &mut Terms<String>) -> Result<(), Failure> + 'a;
+/// A function that changes a plan and the settings of its experiment.
+pub type PlanEditor<'a> = dyn FnMut(&mut Plan, &mut ExperimentSettings<String>) -> Result<(), Failure> + 'a;
 
-/// A search, the plans of further targets that get the same requests, and the terms.
-pub type SearchInput = (FindSpec<Plan>, Vec<Plan>, Terms<String>);
+/// A search, the plans of further targets that get the same requests, and the settings of the
+/// experiment.
+pub type SearchInput = (FindSpec<Plan>, Vec<Plan>, ExperimentSettings<String>);
 
 /// Converts the flags to a search, and to plans for further targets that get the same requests.
 pub fn spec_with_other_targets(args: &SearchArgs, others: &[String], budget_ns: u64) -> Result<SearchInput, Failure> {
@@ -96,7 +101,7 @@ fn spec_with_changed_plan(
             _ => return Err(Failure::usage("--max-rate: must be more than 0")),
         },
     };
-    let (plans, mut terms, file) =
+    let (plans, mut settings, file) =
         plan_from_args::plans_for_urls(&args.request, others, &args.generator, &args.script)?;
     // Real users arrive at random, so the search uses Poisson arrivals unless a flag or the traffic
     // file sets another spacing. Evenly spaced arrivals make a server look better than it is.
@@ -105,15 +110,15 @@ fn spec_with_changed_plan(
         if is_asked { plan_from_args::arrival_spacing(&args.generator, &file)? } else { ArrivalSpacing::Poisson };
     let mut plans = plans.into_iter();
     let mut base = plans.next().ok_or_else(|| Failure::usage("the target is missing: give a URL"))?;
-    edit_plan(&mut base, &mut terms)?;
+    edit_plan(&mut base, &mut settings)?;
     with_flag_name("--slo", slo.check_routes(&base.traffic.record().routes))?;
     let slo = slo.to_string();
     traffic_file::refuse_unique_rows(&base)?;
-    terms.probes = plan_from_args::probe_terms(&args.probes)?;
-    terms.profiles = plan_from_args::profile_terms(&args.profiles);
+    settings.probes = plan_from_args::probe_settings(&args.probes)?;
+    settings.profiles = plan_from_args::profile_settings(&args.profiles);
     let (first_answer_ns, profiles, planning) = (0, None, Planning::default());
     let asked = FindSpec { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning };
-    Ok((asked, plans.collect(), terms))
+    Ok((asked, plans.collect(), settings))
 }
 
 impl PreparedSearch {
@@ -121,12 +126,12 @@ impl PreparedSearch {
     /// preflight request.
     pub fn prepare(
         spec: FindSpec<Plan>,
-        terms: &Terms<String>,
+        settings: &ExperimentSettings<String>,
         effort: ProbeEffort,
     ) -> Result<PreparedSearch, Failure> {
         let FindSpec { base: plan, slo, budget_ns, max_rate, arrivals, planning, .. } = spec;
         let slo = with_flag_name("--slo", Slo::parse(&slo))?;
-        let base = ResolvedTarget::resolve_target(&plan, terms)?;
+        let base = ResolvedTarget::resolve_target(&plan, settings)?;
         let mut plan = base.plan.clone();
         // The study chooses the loads later. The limits of the machine are therefore checked for an
         // open loop, which may need all connections.
@@ -134,7 +139,7 @@ impl PreparedSearch {
         let mut injector = base.injector.clone();
         // Each machine of a fleet adapts its own share of the load to its own limits, so this
         // machine adapts nothing.
-        let fitted = match &terms.fleet {
+        let fitted = match &settings.fleet {
             Some(_) => Vec::new(),
             None => capacity::fit_to_machine(
                 &mut plan,
@@ -146,20 +151,21 @@ impl PreparedSearch {
             .map_err(|reason| Failure::usage(format!("--max-connections: {reason}")))?,
         };
         plan.load.shape = base.plan.load.shape.clone();
-        let (warnings, first_answer_ns) = run_timed_preflight(&mut plan, &injector, terms)?;
-        let noted = StartNotes { warnings, adjustments: fitted };
-        let profiles = RequestedProfiles::from_terms(&plan, terms)?;
-        let settings = SearchSettings { base: plan.record(), slo, budget_ns, max_rate, arrivals, first_answer_ns };
-        let source = plimsoll_fleet::reading_source(&base, terms, effort)?;
+        let (warnings, first_answer_ns) = run_timed_preflight(&mut plan, &injector, settings)?;
+        let start_notes = StartNotes { warnings, adjustments: fitted };
+        let profiles = RequestedProfiles::from_settings(&plan, settings)?;
+        let search_settings =
+            SearchSettings { base: plan.record(), slo, budget_ns, max_rate, arrivals, first_answer_ns };
+        let source = plimsoll_fleet::reading_source(&base, settings, effort)?;
         let (variants, pausable_processes) = (BTreeMap::new(), Vec::new());
         Ok(PreparedSearch {
             target: base,
             plan,
             injector,
-            settings,
+            settings: search_settings,
             planning,
             profiles,
-            start_notes: noted,
+            start_notes,
             source,
             variants,
             pausable_processes,
@@ -172,7 +178,7 @@ impl PreparedSearch {
     pub fn carry_out(
         self,
         spec: ExperimentSpec,
-        terms: &Terms<String>,
+        settings: &ExperimentSettings<String>,
         live: ProgressDisplay,
         code: impl FnOnce(&Finding, &mut ProgressDisplay) -> u8,
     ) -> Result<u8, Failure> {
@@ -181,32 +187,34 @@ impl PreparedSearch {
             plan,
             injector,
             profiles,
-            start_notes: noted,
+            start_notes,
             source,
             variants,
             pausable_processes,
             ..
         } = self;
         let typed = typed_url(&plan);
-        let path = result_store::run_file_path(&terms.output, spec.study_word());
+        let path = result_store::run_file_path(&settings.output, spec.study_word());
         let setting = match &spec {
-            ExperimentSpec::Explain(explain) => VariedServerSetting::from_terms(terms, &explain.setting_values, &path),
+            ExperimentSpec::Explain(explain) => {
+                VariedServerSetting::from_settings(settings, &explain.setting_values, &path)
+            }
             _ => None,
         };
         let mut study = Study::new(&spec).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
         let targets: Vec<&Plan> = std::iter::once(&plan).chain(variants.values().map(|it| &it.plan)).collect();
-        let fleet = plimsoll_fleet::connect_fleet(&targets, terms)?;
+        let fleet = plimsoll_fleet::connect_fleet(&targets, settings)?;
         let recording = Recording::begin(
             spec,
-            terms,
-            noted,
+            settings,
+            start_notes,
             base.local,
             &injector,
             Some(&path),
             repeat_command::repeat_command_words,
         )?;
-        let scripted = ScriptRun::from_terms(&plan, terms)?;
-        let moves = terms.preflight && fleet.is_none();
+        let scripted = ScriptRun::from_settings(&plan, settings)?;
+        let moves = settings.preflight && fleet.is_none();
         let mut runner =
             LocalMachineRunner::new(source, plan, injector, None).with_source_address_changes(moves).with_fleet(fleet);
         runner = runner
@@ -215,15 +223,15 @@ impl PreparedSearch {
             .with_setting(setting)
             .with_pausable_processes(pausable_processes);
         let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
-        event_stream::attach_if_requested(&mut study_loop, &terms.output);
+        event_stream::attach_if_requested(&mut study_loop, &settings.output);
         study_loop.profiler = profiles.map(|wanted| wanted.into_profiler(&path));
         study_loop.run_study(&mut study, &mut |_, _| ())?;
         if !plimsoll_sys::signal::is_stop_requested() {
-            flag_hints(&base, terms).iter().for_each(|line| study_loop.display.live.print_line_unless_quiet(line));
+            flag_hints(&base, settings).iter().for_each(|line| study_loop.display.live.print_line_unless_quiet(line));
         }
         let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(None);
         let results = Results::from_experiment(&experiment, Some(&path))?.with_typed_url(typed);
-        results.print(&terms.output, !live.are_lines_on_result_terminal());
+        results.print(&settings.output, !live.are_lines_on_result_terminal());
         let profiled = results.profiles.as_ref().and_then(profiles_note);
         let page = write_page_beside(&path, &experiment);
         for note in page.into_iter().chain(note).chain(result_store::remove_oldest_runs(&path)).chain(profiled) {

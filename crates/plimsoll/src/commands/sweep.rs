@@ -15,7 +15,9 @@ use plimsoll_analysis::levels::LEVEL_TIME_NS_MIN;
 use plimsoll_analysis::{Conditions, Finding, Study};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::{MS, SECOND, parse_duration_ns};
-use plimsoll_model::{Experiment, ExperimentSpec, LevelDurations, LoadPurpose, Plan, StartNotes, SweepSpec, Terms};
+use plimsoll_model::{
+    Experiment, ExperimentSettings, ExperimentSpec, LevelDurations, LoadPurpose, Plan, StartNotes, SweepSpec,
+};
 use plimsoll_probe::ProbeEffort;
 use plimsoll_report::chart::PICTURE_SUFFIX;
 use plimsoll_report::repeat_command;
@@ -110,7 +112,7 @@ impl LevelsSpec {
 }
 
 /// Converts the flags to a sweep.
-pub fn spec_from_args(args: &SweepArgs) -> Result<(SweepSpec<Plan>, Terms<String>), Failure> {
+pub fn spec_from_args(args: &SweepArgs) -> Result<(SweepSpec<Plan>, ExperimentSettings<String>), Failure> {
     let LevelsSpec { users, lengths, warmup_ns } = LevelsSpec::from_args(args)?;
     let fail_if = join_conditions(&args.fail_if)
         .as_deref()
@@ -119,7 +121,7 @@ pub fn spec_from_args(args: &SweepArgs) -> Result<(SweepSpec<Plan>, Terms<String
     if args.name.is_empty() || args.name.contains('/') {
         return Err(Failure::usage("--name: give a file name without '/'; --dir sets the folder"));
     }
-    let (base, mut terms) = plan_from_args::plan_for_url(&args.request, &args.generator, &args.script)?;
+    let (base, mut settings) = plan_from_args::plan_for_url(&args.request, &args.generator, &args.script)?;
     let routes = base.traffic.record().routes;
     with_flag_name("--fail-if", fail_if.as_ref().map_or(Ok(()), |conditions| conditions.check_routes(&routes)))?;
     traffic_file::refuse_unique_rows(&base)?;
@@ -129,37 +131,37 @@ pub fn spec_from_args(args: &SweepArgs) -> Result<(SweepSpec<Plan>, Terms<String
              (users); leave both flags out",
         ));
     }
-    terms.fleet = plan_from_args::fleet_terms(&args.fleet, &base, &terms)?;
-    terms.probes = plan_from_args::probe_terms(&args.probes)?;
-    terms.fail_if = fail_if.as_ref().map(ToString::to_string);
-    terms.on_inconclusive = plan_from_args::verdict_when_inconclusive(&args.inconclusive);
-    terms.output = args.out.to_terms(None)?;
-    terms.output.files = Some((path_text("--dir", &args.dir)?, args.name.clone()));
-    Ok((SweepSpec { base, levels: users, lengths, warmup_ns }, terms))
+    settings.fleet = plan_from_args::fleet_settings(&args.fleet, &base, &settings)?;
+    settings.probes = plan_from_args::probe_settings(&args.probes)?;
+    settings.fail_if = fail_if.as_ref().map(ToString::to_string);
+    settings.on_inconclusive = plan_from_args::verdict_when_inconclusive(&args.inconclusive);
+    settings.output = args.out.to_settings(None)?;
+    settings.output.files = Some((path_text("--dir", &args.dir)?, args.name.clone()));
+    Ok((SweepSpec { base, levels: users, lengths, warmup_ns }, settings))
 }
 
 /// Executes the sweep, prints its results and writes tables and charts. Returns the exit code.
-pub fn carry_out(spec: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+pub fn carry_out(spec: SweepSpec<Plan>, settings: &ExperimentSettings<String>) -> Result<u8, Failure> {
     let SweepSpec { base: plan, levels: users, lengths, warmup_ns } = spec;
     let fail_if =
-        terms.fail_if.as_deref().map(|text| with_flag_name("--fail-if", Conditions::parse(text))).transpose()?;
+        settings.fail_if.as_deref().map(|text| with_flag_name("--fail-if", Conditions::parse(text))).transpose()?;
     let (folder, name) =
-        terms.output.files.clone().unwrap_or_else(|| (result_store::FOLDER.to_owned(), "sweep".to_owned()));
+        settings.output.files.clone().unwrap_or_else(|| (result_store::FOLDER.to_owned(), "sweep".to_owned()));
     let stem = Path::new(&folder).join(name);
-    let mut base = ResolvedTarget::resolve_target(&plan, terms)?;
-    let noted: Vec<String> = run_preflight(&mut base.plan, &base.injector, terms)?;
-    let source = plimsoll_fleet::reading_source(&base, terms, ProbeEffort::Little)?;
-    let mut live = ProgressDisplay::new(terms.output.quiet);
+    let mut base = ResolvedTarget::resolve_target(&plan, settings)?;
+    let noted: Vec<String> = run_preflight(&mut base.plan, &base.injector, settings)?;
+    let source = plimsoll_fleet::reading_source(&base, settings, ProbeEffort::Little)?;
+    let mut live = ProgressDisplay::new(settings.output.quiet);
     noted.iter().for_each(|warning| live.print_note(&format!("warning: {warning}")));
     let (run_path, dat_path) = (output_path(&stem, ".plimsoll"), output_path(&stem, ".dat"));
     let asked =
         ExperimentSpec::Sweep(SweepSpec { base: base.plan.record(), levels: users.clone(), lengths, warmup_ns });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(error.to_string()))?;
-    let fleet = plimsoll_fleet::connect_fleet(&[&base.plan], terms)?;
+    let fleet = plimsoll_fleet::connect_fleet(&[&base.plan], settings)?;
     let before = StartNotes { warnings: noted.clone(), adjustments: Vec::new() };
     let recording = Recording::begin(
         asked,
-        terms,
+        settings,
         before,
         base.local,
         &base.injector,
@@ -172,16 +174,16 @@ pub fn carry_out(spec: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fai
     let mut dat = output_file::create(&dat_path).map_err(cannot)?;
     let (plan, injector) = (base.plan.clone(), base.injector.clone());
     let typed = typed_url(&plan);
-    let moves = terms.preflight && fleet.is_none();
+    let moves = settings.preflight && fleet.is_none();
     let fitting = LoadFitter { base, limits: ConnectionLimits::limits_of_machine() };
-    let scripted = ScriptRun::from_terms(&plan, terms)?;
+    let scripted = ScriptRun::from_settings(&plan, settings)?;
     let mut runner = LocalMachineRunner::new(source, plan, injector, Some(fitting));
     runner = runner
         .with_request_script(scripted.map(into_author_factory))
         .with_source_address_changes(moves)
         .with_fleet(fleet);
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
-    event_stream::attach_if_requested(&mut study_loop, &terms.output);
+    event_stream::attach_if_requested(&mut study_loop, &settings.output);
     study_loop.run_study(&mut study, &mut |done, screen| {
         let StepOutcome::Measured(trial) = done else { return };
         let Some(level) =
@@ -210,7 +212,7 @@ pub fn carry_out(spec: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fai
     if let Err(error) = output_file::write(&dat_path, lines.as_bytes()) {
         output::record_write_failure(cannot(error).to_string());
     }
-    results.print(&terms.output, true);
+    results.print(&settings.output, true);
     live.print_note(&format!("table: {}", dat_path.display()));
     match write_tables_by_route(&stem, &found.levels) {
         Ok(note) => note.iter().for_each(|note| live.print_note(note)),
@@ -229,7 +231,7 @@ pub fn carry_out(spec: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fai
     Ok(match (plimsoll_sys::signal::is_stop_requested(), anything) {
         (true, _) => exit::INTERRUPTED,
         (false, false) => exit::NEGATIVE_RESULT,
-        (false, true) => gate.exit_code(terms),
+        (false, true) => gate.exit_code(settings),
     })
 }
 

@@ -4,8 +4,8 @@ use crate::args::{LogArgs, TrafficArgs};
 use crate::live::ProgressDisplay;
 use crate::results::{print_json, print_report, print_screen};
 use plimsoll_logs::survey::{LogFigures, Survey};
+use plimsoll_model::experiment_settings::LogReadingSettings;
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::terms::LogReadingTerms;
 use plimsoll_report::traffic::{LogSummary, TrafficContext, traffic_page, traffic_report};
 use plimsoll_report::traffic_document;
 use plimsoll_report::{format, page};
@@ -28,10 +28,10 @@ pub fn run(args: &TrafficArgs) -> Result<u8, Failure> {
     if let Some(path) = args.output.as_ref().filter(|path| !has_html_suffix(path)) {
         return Err(Failure::usage(format!("-o {file}: the name must end with .html", file = path.display())));
     }
-    let terms = log_reading_terms(&args.log);
-    let path_folds = compile_fold_patterns(&terms)?;
+    let settings = log_reading_settings(&args.log);
+    let path_folds = compile_fold_patterns(&settings)?;
     let fold = |path: &str| fold_path(&path_folds, path);
-    let mut logs = Logs::open(&args.logs, log_reading_options(&terms))?;
+    let mut logs = Logs::open(&args.logs, log_reading_options(&settings))?;
     let mut survey = Survey::new(if path_folds.is_empty() { None } else { Some(&fold) });
     let mut meter = LogReadingDisplay::new();
     let counts = logs.for_each_request(
@@ -39,7 +39,7 @@ pub fn run(args: &TrafficArgs) -> Result<u8, Failure> {
         |read, length| meter.show_bytes_read(read, length),
     )?;
     meter.clear();
-    check_strict(&terms, &counts)?;
+    check_strict(&settings, &counts)?;
     let figures = survey.finish();
     refuse_unusable_logs(&counts, &figures)?;
     let shown: Vec<LogSummary> = logs
@@ -88,9 +88,9 @@ fn refuse_unusable_logs(counts: &LogLineCounts, figures: &LogFigures) -> Result<
 }
 
 /// Converts the flags for parsing log lines to the settings that run files record.
-pub fn log_reading_terms(args: &LogArgs) -> LogReadingTerms {
+pub fn log_reading_settings(args: &LogArgs) -> LogReadingSettings {
     let LogArgs { log_format, field, session, fold, strict } = args.clone();
-    LogReadingTerms { log_format, field, session, fold, strict }
+    LogReadingSettings { log_format, field, session, fold, strict }
 }
 
 /// Shows on a terminal how much of the logs has been read.

@@ -12,8 +12,8 @@ use plimsoll_analysis::finding::explain::explain_search;
 use plimsoll_analysis::profile_findings::ProfileFindings;
 use plimsoll_analysis::{Assessment, Finding, compute_finding};
 use plimsoll_history::{decode_experiment, read_experiment};
+use plimsoll_model::experiment_settings::OutputSettings;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{Experiment, Plan};
 use plimsoll_report::{
     LINES_MAX, PageAdditions, RecordedSearch, Report, ResultView, event_lines, json, profiles_section,
@@ -40,8 +40,8 @@ pub enum ResultForm {
     Lines,
 }
 
-impl<T> From<&OutputTerms<T>> for ResultForm {
-    fn from(output: &OutputTerms<T>) -> ResultForm {
+impl<T> From<&OutputSettings<T>> for ResultForm {
+    fn from(output: &OutputSettings<T>) -> ResultForm {
         match (output.json_lines, output.verbose) {
             (true, _) => ResultForm::Lines,
             (false, true) if !output.json => ResultForm::Verbose,

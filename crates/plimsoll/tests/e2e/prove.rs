@@ -156,7 +156,7 @@ fn an_inconclusive_verdict_names_a_remedy() {
 #[test]
 fn a_ladder_states_shares_and_costs() {
     let server = start_baseline(1);
-    let rungs: Vec<String> = ["burn/200", "delay/2", "delay/10"].map(|path| format!("{}/{path}", server.url)).into();
+    let rungs: Vec<String> = ["delay/1", "delay/5", "delay/20"].map(|path| format!("{}/{path}", server.url)).into();
     let path = create_new_folder("ladder").join("ladder.plimsoll");
     let file = path.to_str().expect("text");
     let document = run_to_json(&[
@@ -165,9 +165,9 @@ fn a_ladder_states_shares_and_costs() {
     assert_eq!(document["schema"], "plimsoll.ladder/1");
     let rung = |at: usize| &document["rungs"][at];
     assert!(rung(0)["share"].is_null() && number_at_path(rung(1), "share") < 0.9, "{document:#}");
-    // With 4 users, a request that takes 10 ms costs at least 2 500 us of the total time. A request
-    // that takes 2 ms costs at least 500 us.
-    assert!(number_at_path(rung(2), "cost_us") > 1000.0 && rung(2)["cost_us_ci95"].is_array(), "{document:#}");
+    // With 4 users, a request that takes 20 ms costs at least 5 000 us of the total time. A request
+    // that takes 5 ms costs at least 1 250 us.
+    assert!(number_at_path(rung(2), "cost_us") > 2000.0 && rung(2)["cost_us_ci95"].is_array(), "{document:#}");
     assert_eq!(plimsoll(&["show", "--json", file]).json()["rungs"], document["rungs"]);
     let picture = plimsoll(&["report", file, "--format", "svg"]);
     assert!(picture.stdout.contains("of A; cost of a request compared with A: +"), "{}", picture.stderr);

@@ -2,14 +2,14 @@
 //! compare the whole specifications in both run files.
 
 use crate::test_support::{Server, create_new_folder, number_at_path, plimsoll, start_baseline};
-use plimsoll_model::terms::OutputTerms;
-use plimsoll_model::{ExperimentSpec, RedactedText, Terms, codec};
+use plimsoll_model::experiment_settings::OutputSettings;
+use plimsoll_model::{ExperimentSettings, ExperimentSpec, RedactedText, codec};
 use serde_json::Value;
 use std::convert::Infallible;
 
 /// Returns the specification of a run file, without parts that depend on the machine or the time,
 /// and without output paths.
-fn comparable_recorded_spec(file: &str) -> (ExperimentSpec, Terms<RedactedText>) {
+fn comparable_recorded_spec(file: &str) -> (ExperimentSpec, ExperimentSettings<RedactedText>) {
     let experiment = codec::decode(&std::fs::read(file).expect("a run file")).expect("a run file").experiment;
     let mut asked = experiment.spec.map_plans(|mut plan| {
         (plan.carriage.addresses, plan.carriage.connections_max) = (Vec::new(), 0);
@@ -19,9 +19,9 @@ fn comparable_recorded_spec(file: &str) -> (ExperimentSpec, Terms<RedactedText>)
         find.first_answer_ns = 0;
     }
     let Ok(asked) = asked;
-    let terms = *experiment.terms.expect("terms");
-    let output = OutputTerms { file: None, files: None, ..terms.output };
-    (asked, Terms { output, ..terms })
+    let settings = *experiment.settings.expect("settings");
+    let output = OutputSettings { file: None, files: None, ..settings.output };
+    (asked, ExperimentSettings { output, ..settings })
 }
 
 /// Runs a command line and reruns its record; `again` are further arguments of `rerun`. Returns the

@@ -10,7 +10,7 @@ use crate::{parse_with_secrets, usage_error};
 use clap::CommandFactory;
 use plimsoll_model::completion::{RerunInputs, RerunUrl, missing_inputs, restore_experiment};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{BodySource, Terms, TextKind};
+use plimsoll_model::{BodySource, ExperimentSettings, TextKind};
 use plimsoll_report::repeat_command;
 use plimsoll_study::rerun::traffic_from_recorded_files;
 use std::convert::Infallible;
@@ -399,11 +399,11 @@ fn parse_command(command: &str, words: &[String], extra_words: &[String]) -> Opt
 }
 
 /// Returns everything that a run file records of an experiment, and the command line shown for it.
-fn experiment_record_text((asked, terms): &ExperimentInput) -> String {
-    let (asked, terms) = (asked.record(), terms.record());
+fn experiment_record_text((asked, settings): &ExperimentInput) -> String {
+    let (asked, settings) = (asked.record(), settings.record());
     let json = |value: serde_json::Result<String>| value.expect("serialises");
-    let words = repeat_command::repeat_command_words(&asked, &terms).join(" ");
-    format!("{}{}{words}", json(serde_json::to_string(&asked)), json(serde_json::to_string(&terms)))
+    let words = repeat_command::repeat_command_words(&asked, &settings).join(" ");
+    format!("{}{}{words}", json(serde_json::to_string(&asked)), json(serde_json::to_string(&settings)))
 }
 
 fn commands_except_help() -> Vec<Command> {
@@ -509,8 +509,8 @@ fn error_sentences_repeat_no_secret() {
 }
 
 /// Returns the withheld values of a record, as a user would give them again.
-fn withheld_values((asked, terms): &ExperimentInput) -> RerunInputs {
-    let missing = missing_inputs(&asked.record(), &terms.record());
+fn withheld_values((asked, settings): &ExperimentInput) -> RerunInputs {
+    let missing = missing_inputs(&asked.record(), &settings.record());
     let is_missing = |kind| missing.iter().any(|it| it.kind == kind);
     let mut given = RerunInputs::default();
     for plan in asked.plans() {
@@ -523,9 +523,9 @@ fn withheld_values((asked, terms): &ExperimentInput) -> RerunInputs {
         let names = missing.iter().filter(|it| it.kind == TextKind::Header).map(|it| it.record_text.as_str());
         let names: Vec<&str> = names.collect();
         given.headers = request.headers.iter().filter(|(name, _)| names.contains(&name.as_str())).cloned().collect();
-        given.body = terms.body.clone().map(|from| (from, request.body.clone()));
+        given.body = settings.body.clone().map(|from| (from, request.body.clone()));
     }
-    let listed = terms.map_texts(|kind, text: &String| {
+    let listed = settings.map_texts(|kind, text: &String| {
         if is_missing(kind) && kind != TextKind::Body {
             given.texts.entry(kind).or_default().push_back(text.clone());
         }
@@ -569,10 +569,13 @@ fn a_recorded_command_parses_to_the_same_plan() {
                 understood_any = true;
                 let record = experiment_record_text(&question);
                 let lost = matches!(&without, Some(Ok(without)) if *without == record);
-                assert!(!lost, "{name} {words:?}: this flag is not in the record: add it to the plan or to Terms");
-                let (asked_record, terms_record) = (question.0.record(), question.1.record());
+                assert!(
+                    !lost,
+                    "{name} {words:?}: this flag is not in the record: add it to the plan or to ExperimentSettings"
+                );
+                let (asked_record, settings_record) = (question.0.record(), question.1.record());
                 let again =
-                    restore_experiment(&asked_record, &terms_record, withheld_values(&question), &mut |complete| {
+                    restore_experiment(&asked_record, &settings_record, withheld_values(&question), &mut |complete| {
                         let seed = asked_record.plans()[0].load.seed;
                         Some(
                             traffic_from_recorded_files(complete, seed, &mut LogReadingDisplay::new())
@@ -581,9 +584,9 @@ fn a_recorded_command_parses_to_the_same_plan() {
                     });
                 let again = again.unwrap_or_else(|why| panic!("{name} {words:?}: {why:?}"));
                 assert_eq!(again, question, "{name} {words:?}");
-                if missing_inputs(&asked_record, &terms_record).is_empty() {
+                if missing_inputs(&asked_record, &settings_record).is_empty() {
                     whole += 1;
-                    let shown = repeat_command::repeat_command_words(&asked_record, &terms_record);
+                    let shown = repeat_command::repeat_command_words(&asked_record, &settings_record);
                     let again = parse_command(name, &shown[2..], &[]);
                     let again = again.unwrap_or_else(|| panic!("{shown:?} is not understood"));
                     let again = again.unwrap_or_else(|failure| panic!("{shown:?}: {failure}"));
@@ -604,9 +607,9 @@ fn a_recorded_command_parses_to_the_same_plan() {
 #[test]
 fn a_missing_body_is_requested() {
     let words = ["-b".to_owned(), "one".to_owned()];
-    let (asked, terms) =
+    let (asked, settings) =
         parse_command("run", &words, &companion_arguments("run", "body")).expect("understood").expect("a question");
-    let terms = Terms { body: Some(BodySource::Input), ..terms };
-    let missing = missing_inputs(&asked.record(), &terms.record());
+    let settings = ExperimentSettings { body: Some(BodySource::Input), ..settings };
+    let missing = missing_inputs(&asked.record(), &settings.record());
     assert_eq!(missing.iter().map(|it| it.kind).collect::<Vec<_>>(), [TextKind::Body]);
 }

@@ -6,13 +6,13 @@ use plimsoll_model::expect::{CaptureSource, Expectations, ResponseCapture, TextE
 fn plan_with_expectations(
     body: Option<&str>,
     header: Option<&str>,
-    within_ns: Option<u64>,
+    response_time_ns_max: Option<u64>,
     capture: Option<&str>,
 ) -> SimulatedPlan {
     constant_rate_plan("100@1s").with_change(|it| {
         let route = &mut it.traffic.routes[0];
         route.expect = Expectations {
-            response_time_ns_max: within_ns,
+            response_time_ns_max,
             headers: header.map(|text| ("content-type".into(), TextExpectation::parse(text))).into_iter().collect(),
             json: vec![],
             body: body.map(TextExpectation::parse),

@@ -261,8 +261,8 @@ impl JmxReader {
                     mechanism = short_text(mechanism)
                 );
                 self.draft.note_repeated_omission(at, text);
-                let begins = url.file_text(false);
-                level.credentials.push(LevelCredentials { at, url, url_prefix: begins, authorization: None });
+                let url_prefix = url.file_text(false);
+                level.credentials.push(LevelCredentials { at, url, url_prefix, authorization: None });
                 continue;
             }
             let [name, password] = ["Authorization.username", "Authorization.password"]
@@ -277,11 +277,11 @@ impl JmxReader {
                     self.draft.note_repeated_omission(at, text);
                 }
             }
-            let begins = url.file_text(false);
+            let url_prefix = url.file_text(false);
             level.credentials.push(LevelCredentials {
                 at,
                 url,
-                url_prefix: begins,
+                url_prefix,
                 authorization: Some(authorization),
             });
         }

@@ -113,7 +113,7 @@ impl JmxLoad {
         let number = |property: &str| {
             element.property(property).and_then(|text| values.literal_number(text)).filter(|number| *number >= 0.0)
         };
-        let (threads, coming) = match element.kind() {
+        let (threads, start_pattern) = match element.kind() {
             "ThreadGroup" => standard_group_load(element, name, values, left_out),
             "ConcurrencyThreadGroup" => concurrency_group_load(&number, element),
             "ArrivalsThreadGroup" => arrivals_group_load(&number, element),
@@ -127,7 +127,7 @@ impl JmxLoad {
             _ => (None, ThreadArrivals::Unknown),
         };
         let threads = threads.map(|threads| threads.clamp(0.0, 1e6).round());
-        if coming == ThreadArrivals::Unknown {
+        if start_pattern == ThreadArrivals::Unknown {
             let text = format!(
                 "'{name}': the number of threads of this {group_type} over time is not known: set the users or the \
                  rate of the load",
@@ -139,7 +139,7 @@ impl JmxLoad {
             name: name.to_owned(),
             at: element.place(),
             threads,
-            start_pattern: coming,
+            start_pattern,
             requests: 0,
         });
         self.is_in_group = true;

@@ -44,7 +44,7 @@ impl<'a> ApiDescription<'a> {
         };
         let is_3_0 = scalar_field_text(tree, "openapi").is_some_and(|version| version.starts_with("3.0"));
         let budget = ParseBudget::proportional_to_input(bytes).into();
-        let followed = RefCell::default();
+        let resolved_references = RefCell::default();
         let mut api = ApiDescription {
             tree,
             is_swagger_2: is_2,
@@ -52,7 +52,7 @@ impl<'a> ApiDescription<'a> {
             base_url_note: None,
             base_at: tree.at,
             budget,
-            resolved_references: followed,
+            resolved_references,
             is_3_0,
         };
         if is_2 {

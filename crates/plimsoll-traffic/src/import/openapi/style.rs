@@ -24,7 +24,7 @@ impl ParameterStyle {
     /// Returns the style of a parameter. `place` is the location of the parameter (`in`), such as
     /// `path`; a form field has the location `query`.
     pub fn from_node(node: &TreeNode, place: &str, is_2: bool, is_3_0: bool) -> ParameterStyle {
-        let label_between = if is_3_0 { "." } else { "," };
+        let label_separator = if is_3_0 { "." } else { "," };
         let is = |key: &str, usual: bool| match field(node, key).map(|node| &node.value) {
             Some(TreeValue::Flag(flag)) => *flag,
             _ => usual,
@@ -42,13 +42,13 @@ impl ParameterStyle {
                 name: name.to_owned(),
                 explode,
                 allows_reserved: false,
-                label_separator: label_between,
+                label_separator,
             };
         }
         let usual = if ["query", "cookie"].contains(&place) { "form" } else { "simple" };
         let name = scalar_field_text(node, "style").unwrap_or(usual).to_owned();
         let explode = is("explode", name == "form" || name == "deepObject");
-        ParameterStyle { name, explode, allows_reserved: is("allowReserved", false), label_separator: label_between }
+        ParameterStyle { name, explode, allows_reserved: is("allowReserved", false), label_separator }
     }
 
     fn encode_value(&self, value: &DraftText) -> DraftText {

@@ -13,8 +13,8 @@ use plimsoll_analysis::prove::{ComparisonEnd, ProveVerdict};
 use plimsoll_analysis::{Finding, Study};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{
-    BlocksSpec, Criterion, EarlyStopReason, ExperimentSpec, LadderSpec, LoadEnd, LoadPurpose, OnInconclusive, Plan,
-    ProveSpec, StartNotes, Terms, Trial,
+    BlocksSpec, Criterion, EarlyStopReason, ExperimentSettings, ExperimentSpec, LadderSpec, LoadEnd, LoadPurpose,
+    OnInconclusive, Plan, ProveSpec, StartNotes, Trial,
 };
 use plimsoll_report::questions::comparison_question;
 use plimsoll_report::repeat_command;
@@ -36,20 +36,20 @@ use std::time::Duration;
 pub use spec::spec_from_args;
 
 /// Compares two builds or servers and prints the verdict. Returns the exit code.
-pub fn carry_out(spec: ProveSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+pub fn carry_out(spec: ProveSpec<Plan>, settings: &ExperimentSettings<String>) -> Result<u8, Failure> {
     let ProveSpec { mut blocks, criterion, margin, profiles: _ } = spec;
-    let path = result_store::run_file_path(&terms.output, "prove");
+    let path = result_store::run_file_path(&settings.output, "prove");
     let port = blocks.arms.first().map_or(0, |arm| arm.plan.traffic.origin.port);
-    let mut live = ProgressDisplay::new(terms.output.quiet);
+    let mut live = ProgressDisplay::new(settings.output.quiet);
     let revisions =
-        git_builds::build_revisions(&terms.builds, port, &path, &mut |line| live.print_line_unless_quiet(line))?;
+        git_builds::build_revisions(&settings.builds, port, &path, &mut |line| live.print_line_unless_quiet(line))?;
     drop(live);
-    let mut terms = terms.clone();
-    let mut targets = prove_targets::resolve_targets(&blocks.arms, &terms, criterion)?;
+    let mut settings = settings.clone();
+    let mut targets = prove_targets::resolve_targets(&blocks.arms, &settings, criterion)?;
     let mut warnings = Vec::new();
     if let Some(revisions) = &revisions {
         warnings.extend(revisions.warnings.iter().cloned());
-        let recorded = [&mut terms.builds.a, &mut terms.builds.b];
+        let recorded = [&mut settings.builds.a, &mut settings.builds.b];
         let sides = revisions.sides.iter().zip(recorded).zip(targets.iter_mut().zip(&mut blocks.arms));
         for ((side, recorded), (target, arm)) in sides {
             if let Some(side) = side {
@@ -59,25 +59,25 @@ pub fn carry_out(spec: ProveSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fai
             }
         }
     }
-    let terms = &terms;
-    warnings.extend(prove_targets::send_preflight_requests(&mut targets, terms)?);
-    let wanted = prove_targets::requested_profiles(terms, &targets)?;
+    let settings = &settings;
+    warnings.extend(prove_targets::send_preflight_requests(&mut targets, settings)?);
+    let wanted = prove_targets::requested_profiles(settings, &targets)?;
     let profiles = wanted.as_ref().map(RequestedProfiles::profiles_spec);
     let record = |blocks| ExperimentSpec::Prove(ProveSpec { blocks, criterion, margin, profiles });
-    run_comparison(blocks, Some(criterion), terms, (&targets, warnings, path), record, wanted)
+    run_comparison(blocks, Some(criterion), settings, (&targets, warnings, path), record, wanted)
 }
 
 /// Measures a ladder (a list of URLs, each compared with the previous URL) and prints the cost of
 /// each step. Returns the exit code.
-pub fn run_ladder(spec: LadderSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let mut targets = prove_targets::resolve_targets(&spec.blocks.arms, terms, Criterion::Goodput)?;
-    let warnings = prove_targets::send_preflight_requests(&mut targets, terms)?;
+pub fn run_ladder(spec: LadderSpec<Plan>, settings: &ExperimentSettings<String>) -> Result<u8, Failure> {
+    let mut targets = prove_targets::resolve_targets(&spec.blocks.arms, settings, Criterion::Goodput)?;
+    let warnings = prove_targets::send_preflight_requests(&mut targets, settings)?;
     let record = |blocks| ExperimentSpec::Ladder(LadderSpec { blocks });
     run_comparison(
         spec.blocks,
         None,
-        terms,
-        (&targets, warnings, result_store::run_file_path(&terms.output, "prove")),
+        settings,
+        (&targets, warnings, result_store::run_file_path(&settings.output, "prove")),
         record,
         None,
     )
@@ -93,14 +93,14 @@ pub fn run_ladder(spec: LadderSpec<Plan>, terms: &Terms<String>) -> Result<u8, F
 fn run_comparison(
     blocks: BlocksSpec<Plan>,
     criterion: Option<Criterion>,
-    terms: &Terms<String>,
+    settings: &ExperimentSettings<String>,
     (targets, mut warnings, path): (&[BuildTarget], Vec<String>, PathBuf),
     record: impl FnOnce(BlocksSpec) -> ExperimentSpec,
     wanted: Option<RequestedProfiles>,
 ) -> Result<u8, Failure> {
     let (differing, hint) = if criterion.is_some() { prove_targets::uptime_warnings(targets) } else { (None, None) };
     warnings.extend(differing.as_ref().map(sentence_text));
-    let mut live = ProgressDisplay::new(terms.output.quiet);
+    let mut live = ProgressDisplay::new(settings.output.quiet);
     live.print_line_unless_quiet(&comparison_question(blocks.arms.len(), blocks.budget_ns, criterion));
     if let Some(hint) = hint {
         live.print_line_unless_quiet(hint);
@@ -119,11 +119,11 @@ fn run_comparison(
     let base = targets[0].base.clone();
     let noted = StartNotes { warnings, adjustments: Vec::new() };
     let plans: Vec<&Plan> = targets.iter().map(|target| &target.base.plan).collect();
-    let fleet = plimsoll_fleet::connect_fleet(&plans, terms)?;
-    let readings = plimsoll_fleet::remote_reading_sources(targets.iter().map(|target| &target.base), terms)?;
+    let fleet = plimsoll_fleet::connect_fleet(&plans, settings)?;
+    let readings = plimsoll_fleet::remote_reading_sources(targets.iter().map(|target| &target.base), settings)?;
     let recording = Recording::begin(
         question,
-        terms,
+        settings,
         noted,
         local,
         &base.injector,
@@ -131,12 +131,12 @@ fn run_comparison(
         repeat_command::repeat_command_words,
     )?;
     let fitting = LoadFitter { base, limits: ConnectionLimits::limits_of_machine() };
-    let before_block = terms.builds.before_block.as_deref();
-    let start_patience = Duration::from_nanos(terms.builds.start_ns_max);
+    let before_block = settings.builds.before_block.as_deref();
+    let start_patience = Duration::from_nanos(settings.builds.start_ns_max);
     let mut runner = ComparisonRunner::new(targets, fitting, start_patience, before_block, path.clone());
     runner = runner.with_fleet(fleet).with_readings(readings);
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
-    event_stream::attach_if_requested(&mut study_loop, &terms.output);
+    event_stream::attach_if_requested(&mut study_loop, &settings.output);
     study_loop.profiler = wanted.map(|wanted| wanted.into_profiler(&path));
     let outcome = study_loop.run_study(&mut study, &mut |_, _| ());
     // The study takes profiles only after the last block (a block is one load on each side). If the
@@ -168,7 +168,7 @@ fn run_comparison(
         return Err(Failure::cannot_start(reason.clone()));
     }
     let results = Results::from_experiment(&experiment, Some(&path))?;
-    results.print(&terms.output, true);
+    results.print(&settings.output, true);
     setup.iter().for_each(|sentence| live.print_line_unless_quiet(sentence));
     for note in
         note.into_iter().chain(write_page_beside(&path, &experiment)).chain(result_store::remove_oldest_runs(&path))
@@ -186,7 +186,7 @@ fn run_comparison(
             return Err(Failure::cannot_start("the run file contains no comparison"));
         }
     };
-    if terms.fail_if.is_some() && worse {
+    if settings.fail_if.is_some() && worse {
         live.print_note("--fail-if worse: B is worse than A");
         return Ok(exit::NEGATIVE_RESULT);
     }
@@ -195,6 +195,6 @@ fn run_comparison(
         (false, true) if !silent => exit::USAGE,
         (false, _) if silent => exit::NEGATIVE_RESULT,
         (false, _) if known => exit::SUCCESS,
-        (false, _) => OnInconclusive::exit_code(terms.on_inconclusive),
+        (false, _) => OnInconclusive::exit_code(settings.on_inconclusive),
     })
 }

@@ -5,12 +5,13 @@ use crate::args::{ProveArgs, RequestArgs};
 use crate::plan_from_args;
 use plimsoll_analysis::study::climb::NEW_TARGET_WARMUP_NS_MIN;
 use plimsoll_model::bounds::ARM_COUNT_RANGE;
+use plimsoll_model::experiment_settings::{BuildsSettings, ProfilesSettings, parse_git_revision};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::redact;
-use plimsoll_model::terms::{BuildsTerms, ProfilesTerms, parse_git_revision};
 use plimsoll_model::units::{parse_duration_ns, parse_number};
 use plimsoll_model::{
-    Arm, BlocksSpec, Criterion, EndpointChoice, ExperimentSpec, LadderSpec, Plan, ProveSpec, Terms, completion,
+    Arm, BlocksSpec, Criterion, EndpointChoice, ExperimentSettings, ExperimentSpec, LadderSpec, Plan, ProveSpec,
+    completion,
 };
 use plimsoll_report::format::flag_time;
 use plimsoll_study::quantity::{parse_positive_count, parse_positive_time, with_flag_name};
@@ -31,7 +32,7 @@ fn parse_measure(text: &str) -> Result<Criterion, Failure> {
 }
 
 /// Returns the settings for the profiles of both sides; `None` without --pprof.
-fn profile_terms(args: &ProveArgs) -> Result<Option<ProfilesTerms<String>>, Failure> {
+fn profile_settings(args: &ProveArgs) -> Result<Option<ProfilesSettings<String>>, Failure> {
     let Some(named) = &args.pprof else { return Ok(None) };
     if args.ladder {
         return Err(Failure::usage("--pprof: profiles need a comparison of two sides; leave --ladder out"));
@@ -42,7 +43,7 @@ fn profile_terms(args: &ProveArgs) -> Result<Option<ProfilesTerms<String>>, Fail
         EndpointChoice::At(urls) if urls.len() < 2 && args.a.is_none() => Err(Failure::usage(
             "--pprof: give both addresses as --pprof=URL_A,URL_B, or none if each side serves /debug/pprof",
         )),
-        _ => Ok(Some(ProfilesTerms { endpoint: served, seconds: args.pprof_seconds })),
+        _ => Ok(Some(ProfilesSettings { endpoint: served, seconds: args.pprof_seconds })),
     }
 }
 
@@ -88,7 +89,7 @@ fn request_with_address(request: &RequestArgs) -> Result<RequestArgs, Failure> {
 }
 
 /// Converts the flags to a comparison.
-pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<String>), Failure> {
+pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, ExperimentSettings<String>), Failure> {
     let commands = args.a.is_some();
     check_revisions(args)?;
     // Without a URL, the traffic file or --target names the target.
@@ -184,7 +185,7 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
     }
     // Both sides get the same arrivals, because all plans have the same seed.
     let request = if commands { request_with_address(&args.request)? } else { args.request.clone() };
-    let (mut plans, mut terms, file) =
+    let (mut plans, mut settings, file) =
         plan_from_args::plans_for_urls(&request, &args.more, &args.generator, &args.script)?;
     // Only a load at a fixed rate has arrivals, so only such a load takes the spacing of arrivals
     // from the traffic file.
@@ -195,8 +196,8 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
     if let (Some(a), Some(b)) = (&args.a, &args.b) {
         plans.push(plans[0].clone());
         started = vec![Some(a), Some(b)];
-        let user_info = terms.targets[0].user_info;
-        terms.targets = completion::number_equal_targets(&plans, &[user_info, user_info]);
+        let user_info = settings.targets[0].user_info;
+        settings.targets = completion::number_equal_targets(&plans, &[user_info, user_info]);
     }
     let name = |plan: &Plan, command: Option<&String>| match command {
         Some(side) if parse_git_revision(side).is_some() => side.clone(),
@@ -217,17 +218,17 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
         blocks_max,
         answers_may_differ: args.allow_different_answers,
     };
-    terms.probes.watch = plan_from_args::watch_terms(&args.watch)?;
-    if terms.probes.watch.is_some() && args.a.is_some() {
+    settings.probes.watch = plan_from_args::watch_settings(&args.watch)?;
+    if settings.probes.watch.is_some() && args.a.is_some() {
         return Err(Failure::usage(
             "--watch: builds of --a and --b are started on this machine: leave --watch out, or give two URLs",
         ));
     }
     if let Some(first) = blocks.arms.first() {
-        terms.fleet = plan_from_args::fleet_terms(&args.fleet, &first.plan, &terms)?;
+        settings.fleet = plan_from_args::fleet_settings(&args.fleet, &first.plan, &settings)?;
     }
-    terms.profiles = profile_terms(args)?;
-    terms.builds = BuildsTerms {
+    settings.profiles = profile_settings(args)?;
+    settings.builds = BuildsSettings {
         a: args.a.clone(),
         b: args.b.clone(),
         build: args.build.clone(),
@@ -236,12 +237,12 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
         start_ns_max,
         record_commands: args.record_commands,
     };
-    terms.fail_if = fail_if;
-    terms.on_inconclusive = plan_from_args::verdict_when_inconclusive(&args.inconclusive);
-    terms.output = plan_from_args::stored_output_terms(&args.out, args.output.as_deref(), &args.place)?;
+    settings.fail_if = fail_if;
+    settings.on_inconclusive = plan_from_args::verdict_when_inconclusive(&args.inconclusive);
+    settings.output = plan_from_args::stored_output_settings(&args.out, args.output.as_deref(), &args.place)?;
     let asked = match args.ladder {
         true => ExperimentSpec::Ladder(LadderSpec { blocks }),
         false => ExperimentSpec::Prove(ProveSpec { blocks, criterion: primary, margin, profiles: None }),
     };
-    Ok((asked, terms))
+    Ok((asked, settings))
 }

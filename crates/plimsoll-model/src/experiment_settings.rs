@@ -1,11 +1,12 @@
-//! The conditions of an experiment ([`Terms`]): all settings except the experiment's question
-//! ([`crate::spec`]). The conditions say how targets are reached, what is watched, which result
-//! makes the command fail, and where results go.
+//! The conditions of an experiment ([`ExperimentSettings`]): all settings except the experiment's
+//! question ([`crate::spec`]). The conditions say how targets are reached, what is watched, which
+//! result makes the command fail, and where results go.
 //!
-//! `Terms<String>` contains every text in full, so plimsoll can execute the experiment.
-//! `Terms<RedactedText>` is the record of the terms in a run file, with secrets redacted. Only
-//! [`Terms::record`] converts complete terms, which contain secrets, into their redacted record.
-//! [`Terms::map_texts`] visits every text that may contain a secret.
+//! `ExperimentSettings<String>` contains every text in full, so plimsoll can execute the
+//! experiment. `ExperimentSettings<RedactedText>` is the record of the settings in a run file, with
+//! secrets redacted. Only [`ExperimentSettings::record`] converts complete settings, which contain
+//! secrets, into their redacted record. [`ExperimentSettings::map_texts`] visits every text that
+//! may contain a secret.
 //!
 //! Not here: which text is a secret ([`crate::redact`]), how redacted inputs are restored
 //! ([`crate::completion`]), and command-line flags.
@@ -174,7 +175,7 @@ impl TextKind {
 
 /// The conditions of an experiment: all settings except the experiment's question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Terms<T> {
+pub struct ExperimentSettings<T> {
     /// Whether the target is plimsoll's demo server.
     #[serde(default)]
     pub demo: bool,
@@ -182,7 +183,7 @@ pub struct Terms<T> {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub demo_quick: bool,
     /// The properties by which a rerun identifies each target, in the order of the targets.
-    pub targets: Vec<TargetTerms>,
+    pub targets: Vec<TargetSettings>,
     /// Which texts are redacted in records and reports.
     #[serde(default)]
     pub redact: RedactionLevel,
@@ -191,19 +192,19 @@ pub struct Terms<T> {
     /// Whether each target gets one preflight request, which checks that the target responds.
     pub preflight: bool,
     /// Traffic from a file, with its options; `None` means that the traffic has another source.
-    pub mix: Option<TrafficFileTerms<T>>,
+    pub mix: Option<TrafficFileSettings<T>>,
     /// Traffic from a script, with its options; `None` means that the traffic has another source.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
-    pub script: Option<ScriptTerms<T>>,
+    pub script: Option<ScriptSettings<T>>,
     /// Traffic from logs, with the options of the replay; `None` means that the traffic has another
     /// source.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
-    pub replay: Option<ReplayTerms<T>>,
+    pub replay: Option<ReplaySettings<T>>,
     /// The source of the request body.
     pub body: Option<BodySource<T>>,
     /// The source of gRPC message types; `None` means that the server's reflection service is the
     /// source.
-    pub schema: Option<SchemaTerms<T>>,
+    pub schema: Option<SchemaSettings<T>>,
     /// Host and port to connect to, in place of the host and port of the URL.
     pub connect_to: Option<(String, u16)>,
     /// The file with the certificates of trusted certificate authorities; `None` means the
@@ -218,19 +219,19 @@ pub struct Terms<T> {
     /// machine.
     pub connections_max: Option<u32>,
     /// The workers and local addresses with which plimsoll's own machine generates its load.
-    pub injector: InjectorTerms,
+    pub injector: InjectorSettings,
     /// The fleet: other machines that generate the load in place of plimsoll's own machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fleet: Option<FleetTerms>,
+    pub fleet: Option<FleetSettings>,
     /// The process, metrics and control group of the server that plimsoll watches.
-    pub probes: ProbesTerms<T>,
+    pub probes: ProbesSettings<T>,
     /// Profiles to take after the measurement.
-    pub profiles: Option<ProfilesTerms<T>>,
+    pub profiles: Option<ProfilesSettings<T>>,
     /// Which interventions (experiments during a diagnosis) may run to distinguish causes.
-    #[serde(default)]
-    pub changes: InterventionTerms<T>,
+    #[serde(default, rename = "changes")]
+    pub interventions: InterventionSettings<T>,
     /// How builds under test are started.
-    pub builds: BuildsTerms<T>,
+    pub builds: BuildsSettings<T>,
     /// The condition (`--fail-if`) under which the command fails.
     pub fail_if: Option<String>,
     /// The result of an undecided gate (a `--fail-if` condition without a clear answer). `None`
@@ -238,7 +239,7 @@ pub struct Terms<T> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_inconclusive: Option<OnInconclusive>,
     /// Where results are written, and in which form.
-    pub output: OutputTerms<T>,
+    pub output: OutputSettings<T>,
 }
 
 /// The result of an undecided gate (a `--fail-if` condition without a clear answer).
@@ -264,7 +265,7 @@ impl OnInconclusive {
 
 /// The properties by which a rerun identifies a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct TargetTerms {
+pub struct TargetSettings {
     /// A number that identifies the target's requests: targets whose requests are equal, including
     /// secrets, have equal numbers.
     pub number: u32,
@@ -275,7 +276,7 @@ pub struct TargetTerms {
 
 /// Traffic from a file, and defaults for the requests in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TrafficFileTerms<T> {
+pub struct TrafficFileSettings<T> {
     /// The path of the traffic file.
     pub file: T,
     /// Base URLs of the targets; an empty list means that the file has the base URL.
@@ -298,7 +299,7 @@ pub struct TrafficFileTerms<T> {
 
 /// A script that describes traffic, with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ScriptTerms<T> {
+pub struct ScriptSettings<T> {
     /// The path of the script.
     pub file: T,
     /// The digest of the script's text ([`redact::short_digest`]), which shows whether the script
@@ -310,7 +311,7 @@ pub struct ScriptTerms<T> {
 
 /// The files of gRPC message types.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SchemaTerms<T> {
+pub struct SchemaSettings<T> {
     /// The paths of `.proto` files.
     pub protos: Vec<T>,
     /// The folders in which imports of `.proto` files are searched.
@@ -321,7 +322,7 @@ pub struct SchemaTerms<T> {
 
 /// Traffic from logs, and the options of the replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReplayTerms<T> {
+pub struct ReplaySettings<T> {
     /// The paths of the logs.
     pub logs: Vec<T>,
     /// The base URL of the target.
@@ -333,7 +334,7 @@ pub struct ReplayTerms<T> {
     /// The timeout of a request, ns.
     pub timeout_ns: u64,
     /// How lines of the log are parsed.
-    pub reading: LogReadingTerms,
+    pub reading: LogReadingSettings,
     /// Replay speed relative to the log, in thousandths.
     pub speed_milli: u64,
     /// Number of visitors relative to the log, in thousandths.
@@ -355,7 +356,7 @@ pub struct ReplayTerms<T> {
 
 /// How lines of a log are parsed: the values of the flags, as the user typed them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct LogReadingTerms {
+pub struct LogReadingSettings {
     /// The format of the log; `None` means that plimsoll detects the format.
     pub log_format: Option<String>,
     /// The paths of fields in JSON lines, such as `time=.ts`; `None` means the usual paths.
@@ -382,7 +383,7 @@ pub enum BodySource<T> {
 
 /// How plimsoll's own machine generates its load, as the user requested.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct InjectorTerms {
+pub struct InjectorSettings {
     /// Number of worker threads; `None` means that plimsoll chooses the number for the machine.
     pub workers: Option<u32>,
     /// Whether idle workers poll for events instead of sleeping.
@@ -405,7 +406,7 @@ pub enum AgentLossPolicy {
 
 /// A fleet: the machines that generate the load in place of plimsoll's own machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FleetTerms {
+pub struct FleetSettings {
     /// The URL of the fleet as given: `ssh://load1,load2`.
     pub place: String,
     /// Whether plimsoll copies its program to the machines for the study.
@@ -434,7 +435,7 @@ pub const CLOCK_ERROR_NS_MAX_DEFAULT: u64 = 20_000_000;
 
 /// The process, metrics and control group of the server that plimsoll watches.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ProbesTerms<T> {
+pub struct ProbesSettings<T> {
     /// Whether probes are off, so that plimsoll reads nothing about the server's processes.
     #[serde(default)]
     pub none: bool,
@@ -450,12 +451,12 @@ pub struct ProbesTerms<T> {
     /// The server's machine, which plimsoll watches through a login on that machine; `None` means
     /// that plimsoll watches from this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub watch: Option<RemoteWatchTerms>,
+    pub watch: Option<RemoteWatchSettings>,
 }
 
 /// How plimsoll observes a server on another machine: by a process that runs there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RemoteWatchTerms {
+pub struct RemoteWatchSettings {
     /// The URL of the server's machine as given: `ssh://server1`.
     pub place: String,
     /// Whether plimsoll copies its program to the server's machine for the study.
@@ -502,7 +503,7 @@ fn split_url_pair(text: &str) -> Vec<String> {
 
 /// Profiles to take after the measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProfilesTerms<T> {
+pub struct ProfilesSettings<T> {
     /// The profile endpoint.
     #[serde(rename = "served")]
     pub endpoint: EndpointChoice<T>,
@@ -510,13 +511,13 @@ pub struct ProfilesTerms<T> {
     pub seconds: u32,
 }
 
-/// Declares a struct of terms (settings of a study), in which each field is one command-line flag.
+/// Declares a struct of settings, in which each field is one command-line flag.
 /// From the fields, the macro derives the redaction of the settings in a record and the
 /// command-line flags for a rerun.
 ///
 /// A `switch` is a flag without a value, and `words` are flag values that need no redaction. A
 /// `text` (one value) or `texts` (several values) is redacted by the rule of its [`TextKind`].
-macro_rules! flag_terms {
+macro_rules! flag_settings {
     (
         $(#[$meta:meta])*
         pub struct $name:ident<T> {
@@ -537,9 +538,9 @@ macro_rules! flag_terms {
 
         impl<T> $name<T> {
             /// Converts every text that may contain a secret, by calling `each` (see
-            /// [`Terms::map_texts`]).
+            /// [`ExperimentSettings::map_texts`]).
             fn map<U, E>(&self, each: &mut impl FnMut(TextKind, &T) -> Result<U, E>) -> Result<$name<U>, E> {
-                Ok($name { $($field: flag_terms!(@map $form $flag each, self.$field),)* })
+                Ok($name { $($field: flag_settings!(@map $form $flag each, self.$field),)* })
             }
         }
 
@@ -548,7 +549,7 @@ macro_rules! flag_terms {
             /// flag has its name and an optional value.
             pub fn flags(&self) -> Vec<(&'static str, Option<&str>)> {
                 let mut flags = Vec::new();
-                $(flag_terms!(@flags $form $flag flags, self.$field);)*
+                $(flag_settings!(@flags $form $flag flags, self.$field);)*
                 flags
             }
         }
@@ -566,13 +567,13 @@ macro_rules! flag_terms {
     (@flags text $kind:tt $flags:ident, $field:expr) => {
         $flags.extend($field.iter().map(|text| (TextKind::$kind.flag(), Some(text.text.as_str()))))
     };
-    (@flags texts $kind:tt $flags:ident, $field:expr) => { flag_terms!(@flags text $kind $flags, $field) };
+    (@flags texts $kind:tt $flags:ident, $field:expr) => { flag_settings!(@flags text $kind $flags, $field) };
 }
 
-flag_terms! {
+flag_settings! {
     /// Which interventions (experiments during a diagnosis) may run to distinguish causes, and
     /// which inputs the interventions need.
-    pub struct InterventionTerms<T> {
+    pub struct InterventionSettings<T> {
         /// Whether all interventions are forbidden, so that no request is repeated in a changed
         /// form.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -612,7 +613,7 @@ pub fn parse_git_revision(side: &str) -> Option<&str> {
 
 /// How builds under test are started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BuildsTerms<T> {
+pub struct BuildsSettings<T> {
     /// The command that starts build A, or its revision (`git:REV`).
     pub a: Option<T>,
     /// The command that starts build B, or its revision (`git:REV`).
@@ -633,7 +634,7 @@ pub struct BuildsTerms<T> {
 
 /// Where results go, and what progress is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OutputTerms<T> {
+pub struct OutputSettings<T> {
     /// Whether the result is a JSON document in place of text.
     pub json: bool,
     /// Whether the output is JSON lines: one line for each event, and the result as the last line.
@@ -656,10 +657,10 @@ pub struct OutputTerms<T> {
     pub tags: Vec<(String, String)>,
 }
 
-impl<T> Default for OutputTerms<T> {
+impl<T> Default for OutputSettings<T> {
     /// Text with progress, and no path chosen by the user.
     fn default() -> Self {
-        OutputTerms {
+        OutputSettings {
             json: false,
             json_lines: false,
             verbose: false,
@@ -672,27 +673,27 @@ impl<T> Default for OutputTerms<T> {
     }
 }
 
-impl<T> OutputTerms<T> {
+impl<T> OutputSettings<T> {
     /// Returns whether the result is output as text, not as JSON.
     pub fn is_text_output(&self) -> bool {
         !self.json && !self.json_lines
     }
 
     /// Returns these settings without paths, so that a repetition overwrites no file.
-    pub fn without_paths<U>(&self) -> OutputTerms<U> {
-        OutputTerms {
+    pub fn without_paths<U>(&self) -> OutputSettings<U> {
+        OutputSettings {
             json: self.json,
             json_lines: self.json_lines,
             verbose: self.verbose,
             quiet: self.quiet,
             tags: self.tags.clone(),
-            ..OutputTerms::default()
+            ..OutputSettings::default()
         }
     }
 
-    /// Converts every path, by calling `each` (see [`Terms::map_texts`]).
-    fn map<U, E>(&self, each: &mut impl FnMut(TextKind, &T) -> Result<U, E>) -> Result<OutputTerms<U>, E> {
-        Ok(OutputTerms {
+    /// Converts every path, by calling `each` (see [`ExperimentSettings::map_texts`]).
+    fn map<U, E>(&self, each: &mut impl FnMut(TextKind, &T) -> Result<U, E>) -> Result<OutputSettings<U>, E> {
+        Ok(OutputSettings {
             file: map_optional_text(each, TextKind::Place, &self.file)?,
             files: match &self.files {
                 Some((folder, name)) => Some((each(TextKind::Place, folder)?, each(TextKind::Place, name)?)),
@@ -704,7 +705,7 @@ impl<T> OutputTerms<T> {
     }
 }
 
-impl OutputTerms<RedactedText> {
+impl OutputSettings<RedactedText> {
     /// Returns the command-line flags that express the recorded settings, in order. Each flag has
     /// its name and an optional value.
     pub fn flags(&self) -> Vec<(&'static str, Option<String>)> {
@@ -724,9 +725,9 @@ impl OutputTerms<RedactedText> {
 /// Default for the longest time from the start of a build to its first response, ns.
 pub const BUILD_START_NS_MAX_DEFAULT: u64 = 30_000_000_000;
 
-impl<T> Default for BuildsTerms<T> {
+impl<T> Default for BuildsSettings<T> {
     fn default() -> Self {
-        BuildsTerms {
+        BuildsSettings {
             a: None,
             b: None,
             build: None,
@@ -738,13 +739,13 @@ impl<T> Default for BuildsTerms<T> {
     }
 }
 
-impl<T> Default for Terms<T> {
+impl<T> Default for ExperimentSettings<T> {
     /// Returns the settings of a study with one target, all with their default values.
     fn default() -> Self {
-        Terms {
+        ExperimentSettings {
             demo: false,
             demo_quick: false,
-            targets: vec![TargetTerms::default()],
+            targets: vec![TargetSettings::default()],
             redact: RedactionLevel::Secrets,
             public: false,
             preflight: true,
@@ -758,25 +759,28 @@ impl<T> Default for Terms<T> {
             certificate: None,
             key: None,
             connections_max: None,
-            injector: InjectorTerms::default(),
+            injector: InjectorSettings::default(),
             fleet: None,
-            probes: ProbesTerms { none: false, pid: None, process: None, metrics: None, cgroup: None, watch: None },
+            probes: ProbesSettings { none: false, pid: None, process: None, metrics: None, cgroup: None, watch: None },
             profiles: None,
-            changes: InterventionTerms::default(),
-            builds: BuildsTerms::default(),
+            interventions: InterventionSettings::default(),
+            builds: BuildsSettings::default(),
             fail_if: None,
             on_inconclusive: None,
-            output: OutputTerms::default(),
+            output: OutputSettings::default(),
         }
     }
 }
 
-impl<T> Terms<T> {
+impl<T> ExperimentSettings<T> {
     /// Applies `each` to every text that may contain a secret. The function `each` gets the kind of
     /// the text and the text.
-    pub fn map_texts<U, E>(&self, mut each: impl FnMut(TextKind, &T) -> Result<U, E>) -> Result<Terms<U>, E> {
+    pub fn map_texts<U, E>(
+        &self,
+        mut each: impl FnMut(TextKind, &T) -> Result<U, E>,
+    ) -> Result<ExperimentSettings<U>, E> {
         let each = &mut each;
-        Ok(Terms {
+        Ok(ExperimentSettings {
             demo: self.demo,
             demo_quick: self.demo_quick,
             targets: self.targets.clone(),
@@ -785,8 +789,8 @@ impl<T> Terms<T> {
             preflight: self.preflight,
             mix: match &self.mix {
                 None => None,
-                Some(TrafficFileTerms { file, bases, headers, ok_status, ok_grpc, in_turn, timeout_ns }) => {
-                    Some(TrafficFileTerms {
+                Some(TrafficFileSettings { file, bases, headers, ok_status, ok_grpc, in_turn, timeout_ns }) => {
+                    Some(TrafficFileSettings {
                         file: each(TextKind::Traffic, file)?,
                         bases: bases.iter().map(|base| each(TextKind::Url, base)).collect::<Result<_, E>>()?,
                         headers: headers
@@ -802,7 +806,7 @@ impl<T> Terms<T> {
             },
             script: match &self.script {
                 None => None,
-                Some(ScriptTerms { file, digest, args }) => Some(ScriptTerms {
+                Some(ScriptSettings { file, digest, args }) => Some(ScriptSettings {
                     file: each(TextKind::Script, file)?,
                     digest: digest.clone(),
                     args: args.iter().map(|arg| each(TextKind::Argument, arg)).collect::<Result<_, E>>()?,
@@ -810,7 +814,7 @@ impl<T> Terms<T> {
             },
             replay: match &self.replay {
                 None => None,
-                Some(replay) => Some(ReplayTerms {
+                Some(replay) => Some(ReplaySettings {
                     logs: replay.logs.iter().map(|log| each(TextKind::Log, log)).collect::<Result<_, E>>()?,
                     target: each(TextKind::Url, &replay.target)?,
                     headers: replay.headers.iter().map(|it| each(TextKind::Header, it)).collect::<Result<_, E>>()?,
@@ -834,7 +838,7 @@ impl<T> Terms<T> {
             },
             schema: match &self.schema {
                 None => None,
-                Some(SchemaTerms { protos, proto_paths, descriptor_set }) => Some(SchemaTerms {
+                Some(SchemaSettings { protos, proto_paths, descriptor_set }) => Some(SchemaSettings {
                     protos: protos.iter().map(|file| each(TextKind::Proto, file)).collect::<Result<_, E>>()?,
                     proto_paths: proto_paths
                         .iter()
@@ -850,7 +854,7 @@ impl<T> Terms<T> {
             connections_max: self.connections_max,
             injector: self.injector.clone(),
             fleet: self.fleet.clone(),
-            probes: ProbesTerms {
+            probes: ProbesSettings {
                 none: self.probes.none,
                 pid: self.probes.pid,
                 process: self.probes.process.clone(),
@@ -862,13 +866,13 @@ impl<T> Terms<T> {
                 watch: self.probes.watch.clone(),
             },
             profiles: match &self.profiles {
-                Some(ProfilesTerms { endpoint: at, seconds }) => {
-                    Some(ProfilesTerms { endpoint: map_endpoint(each, TextKind::Profiles, at)?, seconds: *seconds })
+                Some(ProfilesSettings { endpoint: at, seconds }) => {
+                    Some(ProfilesSettings { endpoint: map_endpoint(each, TextKind::Profiles, at)?, seconds: *seconds })
                 }
                 None => None,
             },
-            changes: self.changes.map(each)?,
-            builds: BuildsTerms {
+            interventions: self.interventions.map(each)?,
+            builds: BuildsSettings {
                 a: map_optional_text(each, TextKind::BuildA, &self.builds.a)?,
                 b: map_optional_text(each, TextKind::BuildB, &self.builds.b)?,
                 build: map_optional_text(each, TextKind::Build, &self.builds.build)?,
@@ -905,9 +909,9 @@ fn map_endpoint<T, U, E>(
     })
 }
 
-impl Terms<String> {
+impl ExperimentSettings<String> {
     /// Creates the record of the settings for a run file, in which secret texts are redacted.
-    pub fn record(&self) -> Terms<RedactedText> {
+    pub fn record(&self) -> ExperimentSettings<RedactedText> {
         let mapped = self.map_texts(|kind, text| {
             let kept = match kind.is_command() && self.builds.record_commands {
                 true => text.clone(),
@@ -916,7 +920,7 @@ impl Terms<String> {
             Ok::<_, Infallible>(RedactedText { withheld: kept != *text, text: kept })
         });
         match mapped {
-            Ok(terms) => terms,
+            Ok(settings) => settings,
         }
     }
 }

@@ -10,10 +10,12 @@ use crate::runner::PlanVariant;
 use crate::runner::part_processes::FURTHER_PROCESSES;
 use crate::{grpc, preflight};
 use plimsoll_model::expect::Expectations;
+use plimsoll_model::experiment_settings::InterventionSettings;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::terms::InterventionTerms;
 use plimsoll_model::traffic::TemplateFlags;
-use plimsoll_model::{AddressRange, HttpChoice, Injector, Intervention, Plan, Request, Route, Spin, StatusSet, Terms};
+use plimsoll_model::{
+    AddressRange, ExperimentSettings, HttpChoice, Injector, Intervention, Plan, Request, Route, Spin, StatusSet,
+};
 use plimsoll_sys::files::{self, FilePurpose};
 use plimsoll_traffic::target_url::Url;
 use std::cmp::Ordering;
@@ -33,10 +35,13 @@ const PARTIAL_CONTENT: u16 = 206;
 /// Returns the body of --other-body, and whether this body is longer than the longest body of the
 /// plan. Returns `None` without the flag --other-body. Fails if no request has a body, or if the
 /// body of --other-body is as long as the plan's longest body.
-fn read_other_body_flag(plan: &Plan, terms: &Terms<String>) -> Result<Option<(Vec<u8>, bool)>, Failure> {
-    let Some(text) = &terms.changes.other_body else { return Ok(None) };
+fn read_other_body_flag(
+    plan: &Plan,
+    settings: &ExperimentSettings<String>,
+) -> Result<Option<(Vec<u8>, bool)>, Failure> {
+    let Some(text) = &settings.interventions.other_body else { return Ok(None) };
     let longest = plan.traffic.routes.iter().map(|route| route.request.body.len()).max().unwrap_or(0);
-    if longest == 0 || terms.script.is_some() {
+    if longest == 0 || settings.script.is_some() {
         return Err(Failure::usage("--other-body: no request has a body to replace; add -b"));
     }
     let bytes = match text.strip_prefix('@') {
@@ -54,15 +59,18 @@ fn read_other_body_flag(plan: &Plan, terms: &Terms<String>) -> Result<Option<(Ve
 
 /// Returns the interventions that are possible for this target, as far as known before any request
 /// is sent.
-pub fn interventions_possible_before_load(plan: &Plan, terms: &Terms<String>) -> Result<Vec<Intervention>, Failure> {
-    if terms.changes.none {
+pub fn interventions_possible_before_load(
+    plan: &Plan,
+    settings: &ExperimentSettings<String>,
+) -> Result<Vec<Intervention>, Failure> {
+    if settings.interventions.none {
         return Ok(Vec::new());
     }
-    reference_path(plan, terms)?;
-    let longer = read_other_body_flag(plan, terms)?.map(|(_, longer)| longer);
+    reference_path(plan, settings)?;
+    let longer = read_other_body_flag(plan, settings)?.map(|(_, longer)| longer);
     // If later requests need values from earlier responses (captures), the plan's path and method
     // cannot be changed. The requests of a script cannot be changed.
-    let scripted = terms.script.is_some();
+    let scripted = settings.script.is_some();
     let alone = !scripted && plan.traffic.routes.iter().all(|route| route.captures.is_empty());
     let gets = alone && plan.traffic.routes.iter().all(|route| route.request.method == "GET");
     Ok(Intervention::ALL
@@ -75,18 +83,18 @@ pub fn interventions_possible_before_load(plan: &Plan, terms: &Terms<String>) ->
             Intervention::NewConnections => plan.connection_plan.keep_alive,
             Intervention::KeptConnections => !plan.connection_plan.keep_alive,
             Intervention::Head => gets,
-            Intervention::Identities => !terms.changes.identities.is_empty(),
+            Intervention::Identities => !settings.interventions.identities.is_empty(),
             // The machines of a fleet are several generators already, and each machine has its own
             // address.
-            Intervention::Sources | Intervention::SecondGenerator if terms.fleet.is_some() => false,
-            Intervention::Sources => plan.connection_plan.unix.is_none() && terms.injector.sources.is_empty(),
+            Intervention::Sources | Intervention::SecondGenerator if settings.fleet.is_some() => false,
+            Intervention::Sources => plan.connection_plan.unix.is_none() && settings.injector.sources.is_empty(),
             // The user's connection limit applies to all generator processes together, so no second
             // generator process starts.
-            Intervention::SecondGenerator => !scripted && terms.connections_max.is_none(),
+            Intervention::SecondGenerator => !scripted && settings.connections_max.is_none(),
             Intervention::LargerBody => longer == Some(true),
             Intervention::SmallerBody => longer == Some(false),
-            Intervention::SmallerAnswer => gets && terms.preflight,
-            Intervention::Stopped => !terms.changes.may_signal.is_empty(),
+            Intervention::SmallerAnswer => gets && settings.preflight,
+            Intervention::Stopped => !settings.interventions.may_signal.is_empty(),
         })
         .collect())
 }
@@ -94,12 +102,12 @@ pub fn interventions_possible_before_load(plan: &Plan, terms: &Terms<String>) ->
 /// Returns the `possible` interventions for which the user gave a flag with a value.
 pub fn explicitly_requested_interventions(
     possible: &[Intervention],
-    terms: &InterventionTerms<String>,
+    settings: &InterventionSettings<String>,
 ) -> Vec<Intervention> {
     use Intervention::{Identities, LargerBody, Reference, SmallerBody, Stopped};
     let is_asked_for = |change: &Intervention| match change {
         Identities | LargerBody | SmallerBody | Stopped => true,
-        Reference => terms.reference.is_some(),
+        Reference => settings.reference.is_some(),
         _ => false,
     };
     possible.iter().copied().filter(is_asked_for).collect()
@@ -110,7 +118,7 @@ pub fn explicitly_requested_interventions(
 pub fn intervention_variants(
     wanted: &[Intervention],
     (plan, injector): (&Plan, &Injector),
-    terms: &Terms<String>,
+    settings: &ExperimentSettings<String>,
 ) -> Result<BTreeMap<Intervention, PlanVariant>, Failure> {
     let mut variants = BTreeMap::new();
     for change in wanted {
@@ -125,7 +133,7 @@ pub fn intervention_variants(
             | Intervention::Abreast
             | Intervention::Stopped => None,
             Intervention::Reference => {
-                Some((plan_with_reference_path(plan, reference_path(plan, terms)?), injector.clone()))
+                Some((plan_with_reference_path(plan, reference_path(plan, settings)?), injector.clone()))
             }
             Intervention::NewConnections if speaks_http1(plan) => {
                 let (mut plan, injector) = same();
@@ -152,7 +160,7 @@ pub fn intervention_variants(
             }
             Intervention::SecondGenerator => Some((plan.clone(), injector_for_second_generator(injector))),
             Intervention::LargerBody | Intervention::SmallerBody => {
-                let Some((bytes, longer)) = read_other_body_flag(plan, terms)? else { continue };
+                let Some((bytes, longer)) = read_other_body_flag(plan, settings)? else { continue };
                 if longer != (*change == Intervention::LargerBody) {
                     let shorter_or_longer = if longer { "shorter" } else { "longer" };
                     return Err(Failure::usage(format!(
@@ -160,7 +168,7 @@ pub fn intervention_variants(
                          own body: give the recorded body"
                     )));
                 }
-                Some((plan_with_other_body(plan, &bytes, terms)?, injector.clone()))
+                Some((plan_with_other_body(plan, &bytes, settings)?, injector.clone()))
             }
             Intervention::SmallerAnswer => {
                 let part = plan_with_range_requests(plan);
@@ -168,7 +176,9 @@ pub fn intervention_variants(
                 let is_served = answer.is_some_and(|answer| answer.status == PARTIAL_CONTENT);
                 is_served.then(|| (part, injector.clone()))
             }
-            Intervention::Identities => Some((plan_with_identities(plan, &terms.changes.identities), injector.clone())),
+            Intervention::Identities => {
+                Some((plan_with_identities(plan, &settings.interventions.identities), injector.clone()))
+            }
             Intervention::Sources => {
                 loopback_source_addresses(plan).map(|sources| (plan.clone(), Injector { sources, ..injector.clone() }))
             }
@@ -203,7 +213,7 @@ fn injector_for_second_generator(injector: &Injector) -> Injector {
 }
 
 /// Returns the plan with `bytes` as the body of every request that has a body.
-fn plan_with_other_body(plan: &Plan, bytes: &[u8], terms: &Terms<String>) -> Result<Plan, Failure> {
+fn plan_with_other_body(plan: &Plan, bytes: &[u8], settings: &ExperimentSettings<String>) -> Result<Plan, Failure> {
     let mut plan = plan.clone();
     for route in plan.traffic.routes.iter_mut().filter(|route| !route.request.body.is_empty()) {
         route.request.body = bytes.to_vec();
@@ -212,7 +222,7 @@ fn plan_with_other_body(plan: &Plan, bytes: &[u8], terms: &Terms<String>) -> Res
         // removed.
         route.expect = Expectations::default();
     }
-    grpc::encode_grpc_bodies(&mut plan, terms)
+    grpc::encode_grpc_bodies(&mut plan, settings)
         .map_err(|failure| Failure::usage(failure.to_string().replace("--body", "--other-body")))?;
     Ok(plan)
 }
@@ -241,8 +251,8 @@ fn speaks_http1(plan: &Plan) -> bool {
 }
 
 /// Returns path and query of the cheap reference request: from --reference, or an unknown path.
-fn reference_path(plan: &Plan, terms: &Terms<String>) -> Result<String, Failure> {
-    let Some(text) = &terms.changes.reference else { return Ok(UNKNOWN_PATH.to_owned()) };
+fn reference_path(plan: &Plan, settings: &ExperimentSettings<String>) -> Result<String, Failure> {
+    let Some(text) = &settings.interventions.reference else { return Ok(UNKNOWN_PATH.to_owned()) };
     if text.starts_with('/') {
         return Ok(text.clone());
     }
@@ -317,31 +327,35 @@ mod tests {
         plan
     }
 
-    fn terms_with_changes(changes: InterventionTerms<String>) -> Terms<String> {
-        Terms { changes, ..Terms::default() }
+    fn settings_with_interventions(interventions: InterventionSettings<String>) -> ExperimentSettings<String> {
+        ExperimentSettings { interventions, ..ExperimentSettings::default() }
     }
 
-    fn variant_for_intervention(change: Intervention, plan: &Plan, terms: &Terms<String>) -> Option<PlanVariant> {
-        intervention_variants(&[change], (plan, &Injector::default()), terms).expect("can be made").remove(&change)
+    fn variant_for_intervention(
+        change: Intervention,
+        plan: &Plan,
+        settings: &ExperimentSettings<String>,
+    ) -> Option<PlanVariant> {
+        intervention_variants(&[change], (plan, &Injector::default()), settings).expect("can be made").remove(&change)
     }
 
     #[test]
     fn each_intervention_changes_one_property() {
-        let (plan, terms) = (
+        let (plan, settings) = (
             loopback_plan(),
-            terms_with_changes(InterventionTerms {
+            settings_with_interventions(InterventionSettings {
                 identities: vec!["x-api-key: two".into()],
-                ..InterventionTerms::default()
+                ..InterventionSettings::default()
             }),
         );
-        let reference = variant_for_intervention(Intervention::Reference, &plan, &terms).expect("a plan").plan;
+        let reference = variant_for_intervention(Intervention::Reference, &plan, &settings).expect("a plan").plan;
         let route = &reference.traffic.routes[0];
         assert_eq!((route.request.target.as_str(), route.request.headers.len()), (UNKNOWN_PATH, 1));
         let counts = [200, 404, 500, 429, 502, 503, 504].map(|status| route.ok_status.contains(status));
         assert_eq!(counts, [true, true, true, false, false, false, false]);
         assert_eq!((&reference.connection_plan, &reference.load), (&plan.connection_plan, &plan.load));
 
-        let clients = variant_for_intervention(Intervention::Identities, &plan, &terms).expect("a plan").plan;
+        let clients = variant_for_intervention(Intervention::Identities, &plan, &settings).expect("a plan").plan;
         let values: Vec<&str> = clients
             .traffic
             .routes
@@ -352,14 +366,14 @@ mod tests {
             .collect();
         assert_eq!(values, ["one", "two"]);
 
-        let fresh = variant_for_intervention(Intervention::NewConnections, &plan, &terms).expect("a plan").plan;
+        let fresh = variant_for_intervention(Intervention::NewConnections, &plan, &settings).expect("a plan").plan;
         assert!(
             !fresh.connection_plan.keep_alive && fresh.connection_plan.close_reset && fresh.traffic == plan.traffic
         );
-        let sources = variant_for_intervention(Intervention::Sources, &plan, &terms).expect("a plan");
+        let sources = variant_for_intervention(Intervention::Sources, &plan, &settings).expect("a plan");
         assert_eq!((sources.plan == plan, sources.injector.sources.len()), (true, 1));
-        assert!(variant_for_intervention(Intervention::MoreUsers, &plan, &terms).is_none());
-        let second = variant_for_intervention(Intervention::SecondGenerator, &plan, &terms).expect("a plan");
+        assert!(variant_for_intervention(Intervention::MoreUsers, &plan, &settings).is_none());
+        let second = variant_for_intervention(Intervention::SecondGenerator, &plan, &settings).expect("a plan");
         assert_eq!((second.plan == plan, second.injector.workers), (true, 1));
         let part = plan_with_range_requests(&Plan { traffic: plan.traffic.clone(), ..plan.clone() });
         assert_eq!(part.traffic.routes[0].request.headers.last().expect("a field").1, "bytes=0-0");
@@ -374,17 +388,20 @@ mod tests {
             plan
         };
         let with_body = |text: &str| {
-            terms_with_changes(InterventionTerms { other_body: Some(text.to_owned()), ..InterventionTerms::default() })
+            settings_with_interventions(InterventionSettings {
+                other_body: Some(text.to_owned()),
+                ..InterventionSettings::default()
+            })
         };
-        let (plan, terms) = (posting("12345"), with_body("1234567"));
-        let offered = |plan: &Plan, terms: &Terms<String>| {
-            let all = interventions_possible_before_load(plan, terms).expect("understood");
+        let (plan, settings) = (posting("12345"), with_body("1234567"));
+        let offered = |plan: &Plan, settings: &ExperimentSettings<String>| {
+            let all = interventions_possible_before_load(plan, settings).expect("understood");
             (all.contains(&Intervention::LargerBody), all.contains(&Intervention::SmallerBody))
         };
-        assert_eq!(offered(&plan, &terms), (true, false));
+        assert_eq!(offered(&plan, &settings), (true, false));
         assert_eq!(offered(&plan, &with_body("1")), (false, true));
-        assert_eq!(offered(&plan, &Terms::default()), (false, false));
-        let longer = variant_for_intervention(Intervention::LargerBody, &plan, &terms).expect("a plan").plan;
+        assert_eq!(offered(&plan, &ExperimentSettings::default()), (false, false));
+        let longer = variant_for_intervention(Intervention::LargerBody, &plan, &settings).expect("a plan").plan;
         assert_eq!((longer.traffic.routes[0].request.body.len(), &longer.load), (7, &plan.load));
         // If the file of --other-body became shorter after the intervention was recorded, a rerun
         // fails.
@@ -403,16 +420,17 @@ mod tests {
 
     #[test]
     fn impossible_interventions_are_omitted() {
-        let all = interventions_possible_before_load(&loopback_plan(), &Terms::default()).expect("understood");
+        let all =
+            interventions_possible_before_load(&loopback_plan(), &ExperimentSettings::default()).expect("understood");
         assert!(all.contains(&Intervention::Reference) && !all.contains(&Intervention::Identities));
         assert!(!all.contains(&Intervention::KeptConnections) && !all.contains(&Intervention::Control));
-        let none = terms_with_changes(InterventionTerms { none: true, ..InterventionTerms::default() });
+        let none = settings_with_interventions(InterventionSettings { none: true, ..InterventionSettings::default() });
         assert_eq!(interventions_possible_before_load(&loopback_plan(), &none).expect("understood"), []);
         let mut remote = loopback_plan();
         remote.connection_plan.addresses = vec![SocketAddr::from(([10, 0, 0, 1], 80))];
         remote.connection_plan.http = HttpChoice::H2;
-        let variants =
-            intervention_variants(&all, (&remote, &Injector::default()), &Terms::default()).expect("can be made");
+        let variants = intervention_variants(&all, (&remote, &Injector::default()), &ExperimentSettings::default())
+            .expect("can be made");
         let made = possible_interventions(&all, &variants);
         assert!(!made.contains(&Intervention::Sources) && !made.contains(&Intervention::NewConnections));
         assert!(made.contains(&Intervention::MoreUsers) && made.contains(&Intervention::Reference));
@@ -445,11 +463,12 @@ mod tests {
             plan.connection_plan.addresses = vec![start_range_server(status)];
             let wanted = [Intervention::Head, Intervention::SmallerAnswer];
             let variants =
-                intervention_variants(&wanted, (&plan, &Injector::default()), &Terms::default()).expect("can be made");
+                intervention_variants(&wanted, (&plan, &Injector::default()), &ExperimentSettings::default())
+                    .expect("can be made");
             let expect = if is_served { Intervention::SmallerAnswer } else { Intervention::Head };
             assert_eq!(possible_interventions(&wanted, &variants), [expect], "{status}");
         }
-        let unasked = Terms { preflight: false, ..Terms::default() };
+        let unasked = ExperimentSettings { preflight: false, ..ExperimentSettings::default() };
         assert!(
             !interventions_possible_before_load(&loopback_plan(), &unasked)
                 .expect("understood")
@@ -461,25 +480,28 @@ mod tests {
     /// intervention runs by default.
     #[test]
     fn flags_request_their_interventions() {
-        let given = |reference: Option<&str>| InterventionTerms {
+        let given = |reference: Option<&str>| InterventionSettings {
             reference: reference.map(str::to_owned),
             identities: vec!["X-Api-Key: two".into()],
-            ..InterventionTerms::default()
+            ..InterventionSettings::default()
         };
         for (reference, expect) in [
             (None, vec![Intervention::Identities]),
             (Some("/ping"), vec![Intervention::Reference, Intervention::Identities]),
         ] {
-            let terms = terms_with_changes(given(reference));
-            let possible = interventions_possible_before_load(&loopback_plan(), &terms).expect("understood");
-            assert_eq!(explicitly_requested_interventions(&possible, &terms.changes), expect, "{reference:?}");
+            let settings = settings_with_interventions(given(reference));
+            let possible = interventions_possible_before_load(&loopback_plan(), &settings).expect("understood");
+            assert_eq!(explicitly_requested_interventions(&possible, &settings.interventions), expect, "{reference:?}");
         }
     }
 
     #[test]
     fn a_reference_path_is_on_the_same_server() {
         let at = |text: &str| {
-            terms_with_changes(InterventionTerms { reference: Some(text.to_owned()), ..InterventionTerms::default() })
+            settings_with_interventions(InterventionSettings {
+                reference: Some(text.to_owned()),
+                ..InterventionSettings::default()
+            })
         };
         for (text, expect) in [("/ping", "/ping"), ("http://h/ping?x=1", "/ping?x=1")] {
             assert_eq!(reference_path(&loopback_plan(), &at(text)).expect(text), expect);

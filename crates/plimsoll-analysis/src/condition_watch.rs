@@ -113,13 +113,7 @@ impl ConditionWatch {
             }))
         };
         let totals_index = conditions.0.iter().map(&mut about).collect();
-        ConditionWatch {
-            conditions,
-            totals_index,
-            measured_from_ns: plan.load.warmup_ns,
-            totals,
-            reach_ns,
-        }
+        ConditionWatch { conditions, totals_index, measured_from_ns: plan.load.warmup_ns, totals, reach_ns }
     }
 
     /// Adds the next tick, which ends at `end_ns` of schedule time. Returns the first condition

@@ -291,7 +291,8 @@ impl<'a> RunTimeline<'a> {
             let of_calls = !whole.grpc_statuses.is_empty();
             let ends = ends.map(|(end, times)| (end.is_refusal(), times));
             for (is_too_much, times) in unwanted.filter(|_| !of_calls).chain(ends) {
-                *(if is_too_much { &mut unsuccessful.overload_status } else { &mut unsuccessful.other_status }) += times;
+                *(if is_too_much { &mut unsuccessful.overload_status } else { &mut unsuccessful.other_status }) +=
+                    times;
             }
             let of = |kind: RequestFailure| whole.ledger.failed[kind as usize];
             let timeouts = of(RequestFailure::Timeout);

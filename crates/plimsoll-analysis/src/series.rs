@@ -190,11 +190,7 @@ pub fn goodput_variation(run: &Run) -> Option<GoodputVariation> {
         return None;
     }
     let squares: f64 = counts.iter().map(|c| (*c as f64 - mean).powi(2)).sum();
-    Some(GoodputVariation {
-        variation: (squares / (periods - 1) as f64).sqrt() / mean,
-        period_ns,
-        periods,
-    })
+    Some(GoodputVariation { variation: (squares / (periods - 1) as f64).sqrt() / mean, period_ns, periods })
 }
 
 /// Maximum number of batches (groups of consecutive intervals) whose means give the error of a

@@ -192,9 +192,9 @@ impl Summary {
         Summary::with_interference(run, bound_ns, Interference::from_run(run))
     }
 
-    /// Computes the figures like [`Summary::with_bound`], with the given interference `others`. Use
-    /// this function for a `run` that was merged from several loads, because the interference
-    /// cannot be computed from a merged run.
+    /// Computes the figures like [`Summary::with_bound`], with the given interference
+    /// `interference`. Use this function for a `run` that was merged from several loads, because
+    /// the interference cannot be computed from a merged run.
     pub fn with_interference(run: &Run, bound_ns: Option<u64>, interference: Interference) -> Summary {
         let mut totals = run.totals();
         let load = totals.load.take(|times| Latency::from_histogram(times));
@@ -267,12 +267,12 @@ impl Summary {
 
 /// Collects the evidence against the figures of a load, the most serious evidence first.
 fn collect_doubts(
-    others: &Interference,
+    interference: &Interference,
     generator: &GeneratorFigures,
     load: &LoadFigures<Latency>,
     ending: Option<&LoadEnd>,
 ) -> Doubts {
-    let mut doubts: Doubts = others.doubt().into_iter().collect();
+    let mut doubts: Doubts = interference.doubt().into_iter().collect();
     match (&generator.reason, generator.is_limit) {
         (Some(reason), true) => {
             let text = Sentence::from("the generator was the limit, not the server: ");

@@ -436,11 +436,11 @@ impl Author for LoggingAuthor {
         }
     }
 
-    fn receive_lost_response(&mut self, lost: &LostResponse) {
-        self.redirect_chains.remove(&lost.mark);
-        lock_ignoring_poison(&self.tally).count_failure(lost.failure, 1);
+    fn receive_lost_response(&mut self, response: &LostResponse) {
+        self.redirect_chains.remove(&response.mark);
+        lock_ignoring_poison(&self.tally).count_failure(response.failure, 1);
         if self.shared.spec.ends_with_failure {
-            self.shared.fatal_failure.get_or_init(|| lost.failure);
+            self.shared.fatal_failure.get_or_init(|| response.failure);
         }
     }
 }

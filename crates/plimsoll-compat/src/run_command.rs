@@ -27,7 +27,7 @@ pub trait RunCommand {
     /// author writes the requests. Without an author, the plan defines the requests.
     fn execute_load(
         &self,
-        asked: RunSpec<Plan>,
+        spec: RunSpec<Plan>,
         settings: &ExperimentSettings<String>,
         authoring: Option<Arc<dyn AuthorFactory>>,
     ) -> Result<Box<dyn FinishedLoad>, Failure>;

@@ -502,12 +502,7 @@ mod tests {
 
     fn stored_response(head: &str, content: &str) -> StoredResponse {
         let has_separate_head = !head.starts_with("HTTP/");
-        StoredResponse {
-            head: head.into(),
-            content: content.into(),
-            has_separate_head,
-            ..StoredResponse::default()
-        }
+        StoredResponse { head: head.into(), content: content.into(), has_separate_head, ..StoredResponse::default() }
     }
 
     fn judge_answer(answer: &StoredResponse, expect: Expectations, captures: &[&str]) -> Result<Vec<String>, String> {

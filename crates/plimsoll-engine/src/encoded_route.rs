@@ -208,15 +208,7 @@ impl RouteCompiler<'_, '_> {
             template: is_written.then(|| {
                 let (host, keep_alive) = (host_field(self.plan), self.plan.connection_plan.keep_alive);
                 let headers = request.headers.len();
-                Box::new(RouteTemplate {
-                    template,
-                    request,
-                    headers,
-                    cookie: None,
-                    host,
-                    keep_alive,
-                    messages: None,
-                })
+                Box::new(RouteTemplate { template, request, headers, cookie: None, host, keep_alive, messages: None })
             }),
             request: if retention == ResponseRetention::Nothing { encoded } else { encoded.with_content() },
             retention,

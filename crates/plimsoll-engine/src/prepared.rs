@@ -476,10 +476,8 @@ mod tests {
         let (free, freed) = mpsc::channel();
         let (gone, stuck) = mpsc::channel();
         drop(gone);
-        let authors = [(freed, Arc::clone(&given_up)), (stuck, Arc::default())].map(|(stuck, abandon_reason)| WorkerAuthor {
-            author: Box::new(BlockedRequestScript(stuck)),
-            address: None,
-            abandon_reason,
+        let authors = [(freed, Arc::clone(&given_up)), (stuck, Arc::default())].map(|(stuck, abandon_reason)| {
+            WorkerAuthor { author: Box::new(BlockedRequestScript(stuck)), address: None, abandon_reason }
         });
         let mut on_tick = |_: &crate::Tick| ControlFlow::Continue(());
         let load_helpers = LoadHelpers { authors: authors.into(), ..LoadHelpers::default() };

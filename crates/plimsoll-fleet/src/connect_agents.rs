@@ -223,15 +223,9 @@ fn calibrate_agents<B: Bus>(mut load: FleetLoad<B>) -> Result<AgentCalibrations,
         let AgentStatus { name, version: plimsoll, cores, machine_fingerprint: machine, clock_error_ns_max, .. } =
             agent;
         match measured {
-            Ok(measurement) => Ok(AgentCalibration {
-                name,
-                machine,
-                plimsoll,
-                cores,
-                clock_error_ns_max,
-                unix_s,
-                measurement,
-            }),
+            Ok(measurement) => {
+                Ok(AgentCalibration { name, machine, plimsoll, cores, clock_error_ns_max, unix_s, measurement })
+            }
             Err(why) => Err((name, why)),
         }
     };

@@ -256,13 +256,13 @@ impl AgentBusWorker {
     async fn relay_bus_messages(
         self,
         client: Client,
-        heard: Subscriptions,
+        subscriptions: Subscriptions,
         mut queue: UnboundedReceiver<AgentBusCommand>,
         stored: UnboundedReceiver<SpoolEntry>,
         mut events: UnboundedReceiver<async_nats::Event>,
     ) {
         let Subscriptions { presence_requests: mut who, mut claims, mut messages, same_name_presences: namesakes } =
-            heard;
+            subscriptions;
         drop(namesakes);
         let (recorded, commits) = unbounded_channel();
         tokio::spawn(publish_stored_intervals(client.clone(), self.options.name.clone(), stored, commits));

@@ -117,14 +117,7 @@ impl NatsBus {
         let thread = start_async_thread(move || worker.connect_and_relay(queue, ready))?;
         let names = is_ready.recv().map_err(|_| connection_ended_failure())??;
         Ok((
-            NatsBus {
-                access: access.clone(),
-                run,
-                commands,
-                events,
-                last_echo_ns: echo_ns,
-                thread: Some(thread),
-            },
+            NatsBus { access: access.clone(), run, commands, events, last_echo_ns: echo_ns, thread: Some(thread) },
             names,
         ))
     }
@@ -271,7 +264,11 @@ impl CoordinatorBusWorker {
 
     /// Waits for the wanted agents and chooses the agents of the run. Returns the name and start id
     /// (`boot`) of each agent.
-    async fn choose_agents(&self, client: &Client, heard: &mut Subscriber) -> Result<Vec<(String, String)>, Failure> {
+    async fn choose_agents(
+        &self,
+        client: &Client,
+        subscriber: &mut Subscriber,
+    ) -> Result<Vec<(String, String)>, Failure> {
         let (begun, mut roster, mut complete_since) = (Instant::now(), Roster::default(), None::<Instant>);
         let mut asked = None::<Instant>;
         loop {
@@ -279,7 +276,7 @@ impl CoordinatorBusWorker {
                 asked = Some(Instant::now());
                 let _ = client.publish(PRESENCE_REQUEST_SUBJECT, Vec::new().into()).await;
             }
-            if let Some((name, presence)) = next_presence(heard, POLL_INTERVAL).await {
+            if let Some((name, presence)) = next_presence(subscriber, POLL_INTERVAL).await {
                 roster.add(&name, presence);
             }
             if signal::is_stop_requested() {
@@ -311,7 +308,7 @@ impl CoordinatorBusWorker {
     async fn claim_agents(
         &self,
         client: &Client,
-        heard: &mut Subscriber,
+        subscriber: &mut Subscriber,
         agents: &[(String, String)],
     ) -> Result<(), Failure> {
         let (begun, mut asked) = (Instant::now(), None::<Instant>);
@@ -324,7 +321,7 @@ impl CoordinatorBusWorker {
                     let _ = client.publish(presence::claim_subject(name), claim.encode_json().into()).await;
                 }
             }
-            if let Some((name, presence)) = next_presence(heard, POLL_INTERVAL).await {
+            if let Some((name, presence)) = next_presence(subscriber, POLL_INTERVAL).await {
                 match presence.run.as_deref() {
                     Some(run) if run == self.run => {
                         waiting.retain(|agent| **agent != (name.clone(), presence.boot.clone()))
@@ -457,8 +454,8 @@ impl MessageAssembler {
     }
 }
 
-async fn next_presence(heard: &mut Subscriber, patience: Duration) -> Option<(String, Presence)> {
-    let message: Message = tokio::time::timeout(patience, heard.next()).await.ok()??;
+async fn next_presence(subscriber: &mut Subscriber, patience: Duration) -> Option<(String, Presence)> {
+    let message: Message = tokio::time::timeout(patience, subscriber.next()).await.ok()??;
     Some((agent_name_of_subject(&message.subject).to_owned(), Presence::read(&message.payload)?))
 }
 

@@ -92,16 +92,16 @@ pub fn agent_weights_from_calibrations(agents: &[AgentCalibration]) -> Vec<u32> 
     integer_weights_of_rates(&agents.iter().map(AgentCalibration::capacity_rps).collect::<Vec<f64>>())
 }
 
-/// Computes a weight for each agent from the stored calibrations `known`, and returns a note for
-/// the user. The weights are empty if all shares are equal. The note says why plimsoll does not use
-/// existing calibrations.
-pub fn calibrated_weights(known: &[AgentCalibration], agents: &[AgentStatus]) -> (Vec<u32>, Option<String>) {
+/// Computes a weight for each agent from the stored calibrations `calibrations`, and returns a note
+/// for the user. The weights are empty if all shares are equal. The note says why plimsoll does not
+/// use existing calibrations.
+pub fn calibrated_weights(calibrations: &[AgentCalibration], agents: &[AgentStatus]) -> (Vec<u32>, Option<String>) {
     let find = |agent: &AgentStatus| {
         let is_of = |it: &&AgentCalibration| {
             (it.name.as_str(), it.machine.as_str(), it.plimsoll.as_str())
                 == (agent.name.as_str(), agent.machine_fingerprint.as_str(), agent.version.as_str())
         };
-        known.iter().filter(is_of).max_by_key(|it| it.unix_s)
+        calibrations.iter().filter(is_of).max_by_key(|it| it.unix_s)
     };
     let found: Vec<Option<&AgentCalibration>> = agents.iter().map(find).collect();
     let missing = agents.iter().zip(&found).find(|(_, found)| found.is_none());
@@ -197,14 +197,7 @@ mod tests {
 
     fn example_agent(name: &str, machine: &str) -> AgentStatus {
         let (name, machine_fingerprint, version) = (name.to_owned(), machine.to_owned(), "1".to_owned());
-        AgentStatus {
-            name,
-            version,
-            cores: 1,
-            machine_fingerprint,
-            round_trip_ns: 1,
-            clock_error_ns_max: 1,
-        }
+        AgentStatus { name, version, cores: 1, machine_fingerprint, round_trip_ns: 1, clock_error_ns_max: 1 }
     }
 
     #[test]

@@ -262,16 +262,7 @@ impl SimLoad {
         let ticks = simulated_ticks(&plan, stripe).into();
         let window_end_ns = Schedule::compile(&plan.load).end_ns().expect("an end");
         let (epoch, route_ledgers) = (task.epoch, BTreeMap::new());
-        SimLoad {
-            epoch,
-            ticks,
-            next: 0,
-            window_end_ns,
-            origin_ns: None,
-            is_to_end: false,
-            died: None,
-            route_ledgers,
-        }
+        SimLoad { epoch, ticks, next: 0, window_end_ns, origin_ns: None, is_to_end: false, died: None, route_ledgers }
     }
 
     fn has_begun(&self) -> bool {

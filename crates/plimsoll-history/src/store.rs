@@ -39,11 +39,11 @@ impl RunFilter {
     }
 }
 
-/// Returns whether `url` is at or below the URL `wanted`. For example, `http://h:80/items` is below
+/// Returns whether `url` is at or below the URL `prefix`. For example, `http://h:80/items` is below
 /// `http://h:80` but not below `http://h:8`.
-fn is_url_at_or_below(wanted: &str, url: &str) -> bool {
-    let wanted = wanted.trim_end_matches('/');
-    url.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', ' ', '?']))
+fn is_url_at_or_below(prefix: &str, url: &str) -> bool {
+    let prefix = prefix.trim_end_matches('/');
+    url.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', ' ', '?']))
 }
 
 /// A folder of run files, and an index with the facts that a list of runs shows.

@@ -156,8 +156,8 @@ impl ExperimentSpec {
 impl ExperimentSettings<RedactedText> {
     /// Returns whether every number of these settings is in its valid range, and the settings
     /// belong to this experiment.
-    pub fn is_within_limits(&self, asked: &ExperimentSpec) -> bool {
-        self.targets.len() == asked.plans().len()
+    pub fn is_within_limits(&self, spec: &ExperimentSpec) -> bool {
+        self.targets.len() == spec.plans().len()
             && self.profiles.as_ref().is_none_or(|profiles| profiles.seconds <= PROFILE_S_MAX)
             && self.injector.workers.is_none_or(|workers| workers <= WORKERS_REQUESTED_MAX)
             && is_valid_time_ns(self.builds.start_ns_max)

@@ -318,13 +318,13 @@ pub fn other_body_file(settings: &ExperimentSettings<RedactedText>) -> Option<&s
 }
 
 /// Returns all redacted inputs that a rerun needs, in the order in which the program asks for them.
-pub fn missing_inputs(asked: &ExperimentSpec, settings: &ExperimentSettings<RedactedText>) -> Vec<MissingInput> {
+pub fn missing_inputs(spec: &ExperimentSpec, settings: &ExperimentSettings<RedactedText>) -> Vec<MissingInput> {
     // A study of the demo server has no secrets, so no input is missing.
     if settings.demo {
         return Vec::new();
     }
     let mut all = Vec::new();
-    for (index, plan) in asked.plans().into_iter().enumerate() {
+    for (index, plan) in spec.plans().into_iter().enumerate() {
         let mut here = plan.missing_inputs();
         if settings.mix.is_some() || settings.replay.is_some() {
             // The traffic file or the log provides all inputs of the plan except the path of the
@@ -348,7 +348,7 @@ pub fn missing_inputs(asked: &ExperimentSpec, settings: &ExperimentSettings<Reda
         }
         // Inputs other than URLs are equal for all targets, so they are listed only for the first
         // target.
-        all.extend(here.into_iter().filter(|it| index == 0 || (it.kind == TextKind::Url && !has_one_url(asked))));
+        all.extend(here.into_iter().filter(|it| index == 0 || (it.kind == TextKind::Url && !has_one_url(spec))));
     }
     for (kind, texts) in rerun_texts(settings) {
         if matches!(kind, TextKind::Url | TextKind::Header) {
@@ -387,8 +387,8 @@ pub fn recorded_log_paths(settings: &ExperimentSettings<RedactedText>) -> Option
 
 /// Returns whether all targets have the same URL. All targets have the same URL if plimsoll itself
 /// starts the compared builds, one at a time.
-pub fn has_one_url(asked: &ExperimentSpec) -> bool {
-    asked.blocks_spec().is_some_and(|blocks| blocks.arms.iter().all(|arm| arm.started))
+pub fn has_one_url(spec: &ExperimentSpec) -> bool {
+    spec.blocks_spec().is_some_and(|blocks| blocks.arms.iter().all(|arm| arm.started))
 }
 
 fn has_user_info(settings: &ExperimentSettings<RedactedText>, target: usize) -> bool {
@@ -423,12 +423,12 @@ pub struct TrafficFromFile {
 /// each target again from the traffic file or the logs, and returns `None` if reading fails. Fails
 /// if an input is missing, superfluous or different from the record.
 pub fn restore_experiment(
-    asked: &ExperimentSpec,
+    spec: &ExperimentSpec,
     settings: &ExperimentSettings<RedactedText>,
     mut given: RerunInputs,
     read_traffic: &mut dyn FnMut(&ExperimentSettings<String>) -> Option<Vec<TrafficFromFile>>,
 ) -> Result<(ExperimentSpec<Plan>, ExperimentSettings<String>), RestoreError> {
-    let missing = missing_inputs(asked, settings);
+    let missing = missing_inputs(spec, settings);
     let is_missing = |kind: TextKind| missing.iter().any(|it| it.kind == kind);
     let unasked =
         |(kind, texts): (&TextKind, &VecDeque<String>)| (!texts.is_empty() && !is_missing(*kind)).then_some(*kind);
@@ -475,8 +475,8 @@ pub fn restore_experiment(
         true => return Err(RestoreError::Superfluous(TextKind::Header)),
     };
     let body = given.body.map(|(_, bytes)| bytes);
-    let (mut index, one_url) = (0, has_one_url(asked).then(|| given.urls.clone()));
-    let asked = asked.clone().map_plans(|record| {
+    let (mut index, one_url) = (0, has_one_url(spec).then(|| given.urls.clone()));
+    let asked = spec.clone().map_plans(|record| {
         if let (Some(one), true) = (&one_url, index > 0) {
             given.urls.clone_from(one);
         }

@@ -149,12 +149,12 @@ impl FailedResponse {
         FailedResponse { retry_after, content_type, content_bytes, ..answer }
     }
 
-    /// Marks the entry as the response to a gRPC call with status `ended`, and adds the fault of
+    /// Marks the entry as the response to a gRPC call with status `status`, and adds the fault of
     /// the call's messages, if any. `is_stated` is true if the response has a `grpc-status`. If
     /// `is_stated` is false, the gRPC status was derived from the HTTP status.
-    pub fn with_grpc_status(mut self, ended: GrpcStatus, is_stated: bool, fault: Option<CallFault>) -> FailedResponse {
-        (self.grpc_status, self.call_fault) = (Some(ended as u16), fault);
-        self.status_line = format!("{}, {}", self.status_line, ended.name());
+    pub fn with_grpc_status(mut self, status: GrpcStatus, is_stated: bool, fault: Option<CallFault>) -> FailedResponse {
+        (self.grpc_status, self.call_fault) = (Some(status as u16), fault);
+        self.status_line = format!("{}, {}", self.status_line, status.name());
         if let Some(fault) = fault {
             self.reason = fault.description().to_owned();
         } else if !is_stated {

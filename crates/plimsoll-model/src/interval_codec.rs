@@ -81,8 +81,8 @@ fn read_route_figures(figures: &mut RouteFigures, reader: FieldReader) -> Option
     })
 }
 
-fn write_known_figure(out: &mut Vec<u8>, tag: u32, held: FigureRef<SparseHistogram>) {
-    match held {
+fn write_known_figure(out: &mut Vec<u8>, tag: u32, figure: FigureRef<SparseHistogram>) {
+    match figure {
         FigureRef::Count(count) => append_nonzero_number(out, tag, count),
         FigureRef::Times(times) if times.count() > 0 => append_field(out, tag, |out| write_histogram(out, times)),
         FigureRef::Tally(tally) if !tally.is_empty() => append_field(out, tag, |out| write_tally(out, tally)),
@@ -101,8 +101,8 @@ fn write_known_figure(out: &mut Vec<u8>, tag: u32, held: FigureRef<SparseHistogr
 
 /// Reads the value of a figure that this version knows. If a tag occurs twice, the later value
 /// counts.
-fn read_known_figure(held: FigureMut<SparseHistogram>, mut reader: FieldReader) -> Option<TagRecognition> {
-    match held {
+fn read_known_figure(figure: FigureMut<SparseHistogram>, mut reader: FieldReader) -> Option<TagRecognition> {
+    match figure {
         FigureMut::Count(count) => *count = reader.read_number()?,
         FigureMut::Times(times) => {
             *times = read_histogram(&mut reader)?;
@@ -230,10 +230,10 @@ mod tests {
 
     /// An interval in which every figure of the table has a value.
     fn interval_with_all_figures() -> Interval {
-        fn fill_figure(held: FigureMut<SparseHistogram>, at: u64) {
+        fn fill_figure(figure: FigureMut<SparseHistogram>, at: u64) {
             let mut times = crate::Histogram::new();
             times.record_n(1_000 * at, at);
-            match held {
+            match figure {
                 FigureMut::Count(count) => *count = at,
                 FigureMut::Times(place) => *place = times.drain(),
                 FigureMut::Tally(tally) => tally.add(100 + at as u16, at),

@@ -56,18 +56,10 @@ impl ExperimentSpec {
     }
 }
 
-fn plan_digest_input<'a>(asked: &ExperimentSpec, plan: &'a PlanRecord) -> PlanDigestInput<'a> {
+fn plan_digest_input<'a>(spec: &ExperimentSpec, plan: &'a PlanRecord) -> PlanDigestInput<'a> {
     let PlanRecord { traffic, load, carriage } = plan;
-    let TrafficRecord {
-        origin: _,
-        routes,
-        choice,
-        scenarios,
-        data,
-        variables,
-        setup_teardown_digest,
-        request_list,
-    } = traffic;
+    let TrafficRecord { origin: _, routes, choice, scenarios, data, variables, setup_teardown_digest, request_list } =
+        traffic;
     let json = |value: Result<serde_json::Value, serde_json::Error>| value.unwrap_or_default();
     let of_load = |shape: &LoadShape| LoadDigestInput {
         open: shape.is_open(),
@@ -89,7 +81,7 @@ fn plan_digest_input<'a>(asked: &ExperimentSpec, plan: &'a PlanRecord) -> PlanDi
         keep_alive: carriage.keep_alive,
         tls: carriage.tls.is_some(),
         unix: carriage.unix.is_some(),
-        search_arrivals: asked.search_spec().map(|search| search.arrivals.name()),
-        load: matches!(asked, ExperimentSpec::Run(_)).then(|| of_load(&load.shape)),
+        search_arrivals: spec.search_spec().map(|search| search.arrivals.name()),
+        load: matches!(spec, ExperimentSpec::Run(_)).then(|| of_load(&load.shape)),
     }
 }

@@ -141,16 +141,16 @@ impl BlockingSocket {
     }
 
     /// Starts a connection, and waits like [`BlockingSocket::open`] until the connection is open.
-    /// If `in_any_case` is true, the wait continues after the user has asked to stop.
+    /// If `ignores_stop` is true, the wait continues after the user has asked to stop.
     fn open_until_deadline(
         connect: impl FnOnce() -> io::Result<Socket>,
         deadline: Instant,
-        in_any_case: bool,
+        ignores_stop: bool,
     ) -> io::Result<BlockingSocket> {
         let socket = connect()?;
         let epoll = Epoll::new(1)?;
         epoll.add(socket.as_raw_fd(), 0)?;
-        let mut line = BlockingSocket { socket, epoll, deadline, ignores_stop: in_any_case };
+        let mut line = BlockingSocket { socket, epoll, deadline, ignores_stop };
         while !line.wait_for_event()? {}
         line.socket.take_error()?;
         Ok(line)

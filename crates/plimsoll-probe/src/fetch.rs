@@ -121,7 +121,7 @@ pub fn fetch(
     target: &FetchTarget,
     path: &str,
     timeout: Duration,
-    left: &ByteBudget,
+    budget: &ByteBudget,
 ) -> Result<FetchResponse, FetchError> {
     let Origin { scheme, host, port } = &target.origin;
     if scheme != "http" {
@@ -146,7 +146,7 @@ pub fn fetch(
     let deadline = Instant::now() + timeout;
     let mut reasons = Vec::new();
     for address in &target.addresses {
-        match fetch_at(address, &request, deadline, left) {
+        match fetch_at(address, &request, deadline, budget) {
             Err(FetchError::Other(reason)) => reasons.push(reason),
             done => return done,
         }

@@ -92,12 +92,12 @@ impl ServerFinder {
         finder
     }
 
-    fn create_for_selector(wanted: ServerSelector, watched: &WatchTarget) -> ServerFinder {
+    fn create_for_selector(selector: ServerSelector, watched: &WatchTarget) -> ServerFinder {
         let (addresses, unix) =
             (watched.plan.connection_plan.addresses.clone(), watched.plan.connection_plan.unix.clone());
         // A unix socket always belongs to this machine.
         let local = watched.local || unix.is_some();
-        ServerFinder { wanted, addresses, unix, local, by_port: false, first: Err(String::new()) }
+        ServerFinder { wanted: selector, addresses, unix, local, by_port: false, first: Err(String::new()) }
     }
 
     /// Returns the server found at the start, or the reason why no server was found.

@@ -334,12 +334,12 @@ impl PeerProbe {
         of(SocketOwner::Server).chain(short).collect()
     }
 
-    fn report_peer_readings(&mut self, seen: &ConnectionSnapshot, sink: &mut Sink) {
+    fn report_peer_readings(&mut self, snapshot: &ConnectionSnapshot, sink: &mut Sink) {
         // For each peer, `found` has the number of connections to the peer, and the sum of the
         // connections' traffic.
         let mut found: BTreeMap<&PeerAddress, (u64, Option<PeerTraffic>)> = BTreeMap::new();
         let mut now = BTreeMap::new();
-        for connection in self.server_connections(seen) {
+        for connection in self.server_connections(snapshot) {
             let (all, traffic) = found.entry(&connection.peer).or_default();
             *all += 1;
             if let Some(more) = &connection.traffic {
@@ -362,7 +362,7 @@ impl PeerProbe {
             if self.known.len() < PEERS_MAX && !self.known.contains(peer) {
                 self.known.insert(peer.clone());
                 if let PeerAddress::Address(address) = peer
-                    && seen.queued.contains_key(peer)
+                    && snapshot.queued.contains_key(peer)
                 {
                     self.dependency_addresses.lock().unwrap_or_else(PoisonError::into_inner).insert(*address);
                 }
@@ -372,14 +372,14 @@ impl PeerProbe {
             let (count, traffic) = found.remove(peer).unwrap_or_default();
             let traffic = traffic.or_else(|| (!matches!(peer, PeerAddress::Unix(_))).then(PeerTraffic::default));
             let mut tell = |what: &str, unit: &str, value: u64| {
-                sink.gauge_at(&format!("peer.{peer}.{what}"), unit, seen.at_ns, value as f64);
+                sink.gauge_at(&format!("peer.{peer}.{what}"), unit, snapshot.at_ns, value as f64);
             };
             tell("connections", "", count);
             let elsewhere = || match peer {
-                PeerAddress::Address(address) => seen.foreign_accept_queues.get(&ipv4_if_mapped(*address)),
+                PeerAddress::Address(address) => snapshot.foreign_accept_queues.get(&ipv4_if_mapped(*address)),
                 PeerAddress::Unix(_) => None,
             };
-            if let Some(queued) = seen.queued.get(peer).or_else(elsewhere) {
+            if let Some(queued) = snapshot.queued.get(peer).or_else(elsewhere) {
                 tell("queued", "", *queued);
             }
             if let Some(traffic) = traffic {
@@ -390,20 +390,20 @@ impl PeerProbe {
                 tell("on_the_way", "bytes", traffic.bytes_in_transit);
             }
             if let Some((segments, bytes)) = self.traffic_by_peer.get(peer) {
-                sink.counter_at(&format!("peer.{peer}.segments_sent"), "", seen.at_ns, *segments as f64);
-                sink.counter_at(&format!("peer.{peer}.received"), "bytes", seen.at_ns, *bytes as f64);
+                sink.counter_at(&format!("peer.{peer}.segments_sent"), "", snapshot.at_ns, *segments as f64);
+                sink.counter_at(&format!("peer.{peer}.received"), "bytes", snapshot.at_ns, *bytes as f64);
             }
         }
-        let own = seen.listeners.iter().filter(|(_, inode)| self.owners.get(inode) == Some(&SocketOwner::Server));
+        let own = snapshot.listeners.iter().filter(|(_, inode)| self.owners.get(inode) == Some(&SocketOwner::Server));
         for port in own.map(|(port, _)| *port).collect::<BTreeSet<u16>>() {
-            let unsent = seen.unsent.get(&port).copied().unwrap_or(0);
-            sink.gauge_at(&format!("peer.:{port}.unsent"), "bytes", seen.at_ns, unsent as f64);
+            let unsent = snapshot.unsent.get(&port).copied().unwrap_or(0);
+            sink.gauge_at(&format!("peer.:{port}.unsent"), "bytes", snapshot.at_ns, unsent as f64);
         }
         if !found.is_empty() {
             sink.gauge_at(
                 "peer.others.connections",
                 "",
-                seen.at_ns,
+                snapshot.at_ns,
                 found.values().map(|(count, _)| count).sum::<u64>() as f64,
             );
         }
@@ -520,15 +520,7 @@ fn snapshot_candidate_connections(
     for ((local, _), bytes) in taken {
         *unsent.entry(local.port()).or_default() += bytes;
     }
-    Ok(ConnectionSnapshot {
-        at_ns: 0,
-        connections,
-        listeners,
-        unsent,
-        queued,
-        foreign_accept_queues,
-        outside,
-    })
+    Ok(ConnectionSnapshot { at_ns: 0, connections, listeners, unsent, queued, foreign_accept_queues, outside })
 }
 
 /// Facts about peers that were found in another network namespace.

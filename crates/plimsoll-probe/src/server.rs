@@ -354,9 +354,9 @@ impl ServerProbe {
         }
     }
 
-    fn switch_to_new_server(&mut self, found: FoundServer, sink: &mut Sink) {
-        let known = found.roots.iter().all(|root| self.members.iter().any(|member| member.pid == *root));
-        self.roots = found.roots;
+    fn switch_to_new_server(&mut self, server: FoundServer, sink: &mut Sink) {
+        let known = server.roots.iter().all(|root| self.members.iter().any(|member| member.pid == *root));
+        self.roots = server.roots;
         if !known {
             self.earlier_cpu_ns = self.cpu_ns();
             self.ended_ns = 0;
@@ -367,7 +367,7 @@ impl ServerProbe {
         }
         self.update_members(true);
         if let (false, Some(root)) = (known, self.roots.first()) {
-            sink.report_found_server(*root, &found.name, &found.found_by);
+            sink.report_found_server(*root, &server.name, &server.found_by);
         }
         self.lost = None;
         sink.set_unmeasured_reason(None);

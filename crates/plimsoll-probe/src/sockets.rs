@@ -38,7 +38,12 @@ pub struct SocketProbe {
 impl SocketProbe {
     /// Creates the probe of the server whose topmost process is `root`, if known. The load reaches
     /// the server at the port `target`.
-    pub fn new(target: u16, root: Option<u32>, tables: SharedFileTables, asked: DependencyAddresses) -> SocketProbe {
+    pub fn new(
+        target: u16,
+        root: Option<u32>,
+        tables: SharedFileTables,
+        dependency_addresses: DependencyAddresses,
+    ) -> SocketProbe {
         let asker = root.map_or_else(SocketDiagnostics::open, SocketDiagnostics::open_process_or_own_namespace);
         let mut asker = asker.map_err(|error| format!("netlink: {}", system_text(&error)));
         let (ports, ports_differ) = match &mut asker {
@@ -58,7 +63,7 @@ impl SocketProbe {
             accepted_schedule: ReadingSchedule::new(1_000_000_000),
             sending: HashMap::new(),
             looked_ns: 0,
-            peers: PeerProbe::new(tables, asked),
+            peers: PeerProbe::new(tables, dependency_addresses),
         }
     }
 
@@ -87,14 +92,7 @@ impl SocketProbe {
 
     fn report_accepted_connections(&mut self, sink: &mut Sink) {
         let SocketProbe {
-            asker: Ok(asker),
-            accepted_schedule,
-            ports,
-            listeners,
-            sending,
-            looked_ns,
-            ports_differ,
-            ..
+            asker: Ok(asker), accepted_schedule, ports, listeners, sending, looked_ns, ports_differ, ..
         } = self
         else {
             return;

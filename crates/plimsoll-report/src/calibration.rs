@@ -108,23 +108,10 @@ mod tests {
 
     fn agent_calibration(name: &str, highest_rps: f64, disturbed: Option<&str>) -> AgentCalibration {
         let disturbance = disturbed.map(str::to_owned);
-        let measurement = SelfMeasurement {
-            highest_rps,
-            cpu_us: 11.0,
-            rate_rps: 10_000.0,
-            lag_p99_ns: 90_000,
-            disturbance,
-        };
+        let measurement =
+            SelfMeasurement { highest_rps, cpu_us: 11.0, rate_rps: 10_000.0, lag_p99_ns: 90_000, disturbance };
         let (name, machine, plimsoll) = (name.to_owned(), "0af3".to_owned(), "1.0".to_owned());
-        AgentCalibration {
-            name,
-            machine,
-            plimsoll,
-            cores: 2,
-            clock_error_ns_max: 80_000,
-            unix_s: 1,
-            measurement,
-        }
+        AgentCalibration { name, machine, plimsoll, cores: 2, clock_error_ns_max: 80_000, unix_s: 1, measurement }
     }
 
     #[test]

@@ -110,8 +110,8 @@ fn event_line(event: &impl Serialize) -> String {
 }
 
 /// Formats the first line of the output, which names the study.
-pub fn study_begin_line(asked: &ExperimentSpec) -> String {
-    let (command, plimsoll) = (asked.study_word(), env!("CARGO_PKG_VERSION"));
+pub fn study_begin_line(spec: &ExperimentSpec) -> String {
+    let (command, plimsoll) = (spec.study_word(), env!("CARGO_PKG_VERSION"));
     event_line(&StudyBeginsFields { event: "begin", schema: EVENTS_SCHEMA, plimsoll, command })
 }
 

@@ -92,12 +92,12 @@ const UNOBSERVED_SHARE_MIN: f64 = 0.2;
 
 /// Returns a note if many requests in flight are at an unknown place in the system, otherwise
 /// `None`. The note states where the unobserved requests may wait, and how to observe them.
-pub(crate) fn unobserved_note(found: &ExplainFinding) -> Option<&'static str> {
-    let loads = found.explanation.request_places.iter().flatten();
+pub(crate) fn unobserved_note(finding: &ExplainFinding) -> Option<&'static str> {
+    let loads = finding.explanation.request_places.iter().flatten();
     let most = loads.map(|load| load.share_at_place(InFlightState::Unobserved)).fold(0.0, f64::max);
-    (most >= UNOBSERVED_SHARE_MIN).then_some(match found.search.server.usage {
+    (most >= UNOBSERVED_SHARE_MIN).then_some(match finding.search.server.usage {
         Err(_) => "not observed: no probe reads the server; run plimsoll on its machine, or use --watch ssh://HOST",
-        Ok(_) if found.explanation.abstained => {
+        Ok(_) if finding.explanation.abstained => {
             "not observed: requests wait in the server or its sockets; --metrics URL reads the server's queues"
         }
         Ok(_) => "not observed: requests that wait in the server (see --metrics); other evidence gives the cause",
@@ -125,25 +125,25 @@ fn evidence_headings(findings: &Findings) -> [&'static str; 6] {
     ["signal", low, line, past, "evidence for", "from"]
 }
 
-pub(crate) fn evidence_row(shown: &SignalEvidence) -> Vec<String> {
-    let text = shown.signal.text();
+pub(crate) fn evidence_row(evidence: &SignalEvidence) -> Vec<String> {
+    let text = evidence.signal.text();
     let value =
-        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format_signal_value(shown.signal, value));
+        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format_signal_value(evidence.signal, value));
     vec![
         text.words.to_owned(),
-        value(shown.low),
-        value(shown.line),
-        value(shown.past),
-        shown.supports.identifier().to_owned(),
+        value(evidence.low),
+        value(evidence.line),
+        value(evidence.past),
+        evidence.supports.identifier().to_owned(),
         text.source.to_owned(),
     ]
 }
 
-fn evidence_bars(shown: &SignalEvidence) -> EvidenceBars {
-    let value = |value: Option<f64>| value.map(|value| (value, format_signal_value(shown.signal, value)));
+fn evidence_bars(evidence: &SignalEvidence) -> EvidenceBars {
+    let value = |value: Option<f64>| value.map(|value| (value, format_signal_value(evidence.signal, value)));
     EvidenceBars {
-        name: shown.signal.text().words.to_owned(),
-        values: [value(shown.low), value(shown.line), value(shown.past)],
+        name: evidence.signal.text().words.to_owned(),
+        values: [value(evidence.low), value(evidence.line), value(evidence.past)],
     }
 }
 
@@ -176,17 +176,17 @@ pub fn prediction_text(intervention: Intervention, predicted: &[(Cause, String)]
 /// between causes.
 const EXPERIMENT_TABLE_HEADINGS: [&str; 4] = ["experiment", "predicted throughput", "measured", "evidence"];
 
-fn experiment_row(made: &InterventionReport) -> Vec<String> {
-    let predicted: Vec<String> = made.predictions.iter().map(|(cause, text)| format!("{cause}: {text}")).collect();
+fn experiment_row(report: &InterventionReport) -> Vec<String> {
+    let predicted: Vec<String> = report.predictions.iter().map(|(cause, text)| format!("{cause}: {text}")).collect();
     let words = |causes: &[Cause]| causes.iter().map(|cause| cause.identifier()).collect::<Vec<_>>().join(", ");
-    let speaks = match (made.supports.as_slice(), made.contradicts.as_slice()) {
+    let speaks = match (report.supports.as_slice(), report.contradicts.as_slice()) {
         ([], []) => "neither way".to_owned(),
         (supports, []) => format!("for {}", words(supports)),
         ([], denies) => format!("against {}", words(denies)),
         (supports, denies) => format!("for {}, against {}", words(supports), words(denies)),
     };
     let predicted = if predicted.is_empty() { "nothing".to_owned() } else { predicted.join("; ") };
-    vec![made.intervention.description().to_owned(), predicted, made.measured.clone(), speaks]
+    vec![report.intervention.description().to_owned(), predicted, report.measured.clone(), speaks]
 }
 
 /// Formats how much the throughput changed when a setting of the server was varied.
@@ -231,8 +231,8 @@ pub(crate) fn line_prediction_text(explanation: &Explanation, arrivals_word: &st
 
 /// Renders the report of a diagnosis. `doubts` is the evidence against the load line, which the
 /// report states next to the load line.
-pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubts: &Doubts) -> Report {
-    let ExplainFinding { search: SearchFinding { findings, .. }, explanation } = found;
+pub(crate) fn explain_report(context: &RunContext, finding: &ExplainFinding, doubts: &Doubts) -> Report {
+    let ExplainFinding { search: SearchFinding { findings, .. }, explanation } = finding;
     let mut report = Report::default();
     report.add_sentence(Tone::Answer, explain_answer(explanation));
     let mut facts = vec![("target", context.target_text()), ("line", find_answer(findings, doubts))];
@@ -278,7 +278,7 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
             (request_place_headings(findings), request_place_rows(explanation, InFlightState::ALL.len()));
         report.add_responsive_chart(|theme| request_places_svg(explanation, theme), &headings, rows.clone());
         report.add_table(&headings, rows);
-        if let Some(note) = unobserved_note(found) {
+        if let Some(note) = unobserved_note(finding) {
             report.add_sentence(Tone::Plain, note);
         }
     }

@@ -174,9 +174,9 @@ impl From<&SettingEffect> for VariedSettingFields {
 }
 
 impl From<&SignalEvidence> for EvidenceFields {
-    fn from(shown: &SignalEvidence) -> EvidenceFields {
-        let (text, supports) = (shown.signal.text(), shown.supports.identifier());
-        let SignalEvidence { low, line, past, .. } = *shown;
+    fn from(evidence: &SignalEvidence) -> EvidenceFields {
+        let (text, supports) = (evidence.signal.text(), evidence.supports.identifier());
+        let SignalEvidence { low, line, past, .. } = *evidence;
         EvidenceFields { signal: text.name, unit: text.unit, low, line, past, supports, source: text.source }
     }
 }
@@ -185,11 +185,11 @@ impl From<&SignalEvidence> for EvidenceFields {
 pub(crate) fn explain_document(
     experiment: &Experiment,
     context: &RunContext,
-    found: &ExplainFinding,
+    finding: &ExplainFinding,
     warnings: &[String],
     profiles: Option<&Assessment<SingleTargetProfiles>>,
 ) -> Value {
-    let ExplainFinding { search: SearchFinding { findings, server, .. }, explanation } = found;
+    let ExplainFinding { search: SearchFinding { findings, server, .. }, explanation } = finding;
     let Explanation { ruled_out, line_prediction, demands, load_line_rps, .. } = explanation;
     let made = LoadSetupFields::new(context.plan, context.injectors);
     to_json_value(&ExplainDocument {

@@ -390,12 +390,12 @@ fn bottleneck_text(context: &RunContext, held_by: &Bottleneck) -> String {
 pub(crate) fn find_report(
     experiment: &Experiment,
     context: &RunContext,
-    found: &SearchFinding,
+    finding: &SearchFinding,
     doubts: &Doubts,
     held_by: Option<&Bottleneck>,
     with_trials: bool,
 ) -> Report {
-    let findings = &found.findings;
+    let findings = &finding.findings;
     let mut report = Report::default();
     let trials = || findings.trials.iter().filter(|t| t.purpose != LoadPurpose::Settle);
     let counted = findings.rate_unit;
@@ -412,12 +412,13 @@ pub(crate) fn find_report(
     }
     facts.extend(findings.log.map(|log| ("log", access_log_text(&log, findings.load_line_rps.rps))));
     facts.extend(held_by.map(|held_by| ("bottleneck", bottleneck_text(context, held_by))));
-    facts
-        .extend(found.planned_load.map(|planned| ("plan with", planned_load_text(&planned, found.findings.rate_unit))));
     facts.extend(
-        found.instance_estimate.map(|needed| ("needs", needed_instances_text(&needed, found.findings.rate_unit))),
+        finding.planned_load.map(|planned| ("plan with", planned_load_text(&planned, finding.findings.rate_unit))),
     );
-    facts.extend(found.soak.as_ref().map(|soak| ("soak", soak.soak_result_text())));
+    facts.extend(
+        finding.instance_estimate.map(|needed| ("needs", needed_instances_text(&needed, finding.findings.rate_unit))),
+    );
+    facts.extend(finding.soak.as_ref().map(|soak| ("soak", soak.soak_result_text())));
     if let Some(peak) = &findings.peak {
         facts.push(("peak", format!("{} {counted}/s with {}", rate(peak.rps), users_text(peak.concurrency))));
     }

@@ -70,9 +70,9 @@ pub fn run_rate_text(run: &HistoryRun) -> String {
 }
 
 /// Formats the relative size of a change with its interval, such as `-5.1 % (-6.3 to -3.9)`.
-fn change_text(found: &SeriesChange) -> String {
-    let [lower, upper] = [found.point.interval.lower, found.point.interval.upper].map(|ratio| (ratio - 1.0) * 100.0);
-    format!("{} ({lower:+.1} to {upper:+.1})", signed_percent(found.point.ratio - 1.0))
+fn change_text(change: &SeriesChange) -> String {
+    let [lower, upper] = [change.point.interval.lower, change.point.interval.upper].map(|ratio| (ratio - 1.0) * 100.0);
+    format!("{} ({lower:+.1} to {upper:+.1})", signed_percent(change.point.ratio - 1.0))
 }
 
 /// Returns the name of a point of a lane (series of comparable runs): the commit, or the date of

@@ -483,11 +483,11 @@ struct RunDocument<'a> {
 pub(crate) fn run_document(
     experiment: &Experiment,
     context: &RunContext,
-    found: &RunFinding,
+    finding: &RunFinding,
     warnings: &[String],
     profiles: Option<&Assessment<SingleTargetProfiles>>,
 ) -> Value {
-    let (plan, summary) = (context.plan, &found.summary);
+    let (plan, summary) = (context.plan, &finding.summary);
     to_json_value(&RunDocument {
         frame: CommonDocumentFields::new(
             "plimsoll.run/1",
@@ -499,10 +499,10 @@ pub(crate) fn run_document(
         figures: LoadFields::from(summary),
         failed_answers: failed_answers(&summary.failed_answers),
         stages: summary.stages.iter().map(|stage| StageFields::new(&plan.load.shape, stage)).collect(),
-        routes: found.routes.iter().map(RouteFields::from).collect(),
+        routes: finding.routes.iter().map(RouteFields::from).collect(),
         replay: replay::replay_fields(plan, summary),
         fitted: context.plan_adjustments,
-        server: ServerFields::new(&found.server),
+        server: ServerFields::new(&finding.server),
         profiles: profiles.map(ProfilesFields::new),
     })
 }
@@ -605,7 +605,7 @@ impl<'a> From<&'a SweepLevel<'a>> for LevelFields<'a> {
 }
 
 /// Renders the document of a sweep over numbers of concurrent users: `plimsoll.sweep/1`.
-pub(crate) fn sweep_document(experiment: &Experiment, found: &SweepFinding, warnings: &[String]) -> Value {
+pub(crate) fn sweep_document(experiment: &Experiment, finding: &SweepFinding, warnings: &[String]) -> Value {
     let first = experiment.trials.first().map(|trial| &trial.run);
     let kinds = FailedResponseGroup::failures_of_trials(experiment.trials.iter());
     to_json_value(&SweepDocument {
@@ -614,12 +614,12 @@ pub(crate) fn sweep_document(experiment: &Experiment, found: &SweepFinding, warn
             experiment,
             first.map(|run| LoadSetupFields::new(&run.plan, &run.injectors)),
         ),
-        others: InterferenceFields::from(&found.interference),
+        others: InterferenceFields::from(&finding.interference),
         warnings,
-        peak: found.peak.as_ref().map(SweepPointFields::from),
-        knee: found.knee.as_ref().map(SweepPointFields::from),
+        peak: finding.peak.as_ref().map(SweepPointFields::from),
+        knee: finding.knee.as_ref().map(SweepPointFields::from),
         failed_answers: failed_answers(&kinds),
-        levels: found.levels.iter().map(LevelFields::from).collect(),
+        levels: finding.levels.iter().map(LevelFields::from).collect(),
     })
 }
 
@@ -812,12 +812,12 @@ impl TrialFields {
 pub(crate) fn find_document(
     experiment: &Experiment,
     context: &RunContext,
-    found: &SearchFinding,
+    finding: &SearchFinding,
     warnings: &[String],
     doubts: &Doubts,
     profiles: Option<&Assessment<SingleTargetProfiles>>,
 ) -> Value {
-    let findings = &found.findings;
+    let findings = &finding.findings;
     let kinds = FailedResponseGroup::failures_of_trials(experiment.trials.iter());
     to_json_value(&FindDocument {
         frame: CommonDocumentFields::new(
@@ -859,13 +859,13 @@ pub(crate) fn find_document(
         trials: findings
             .trials
             .iter()
-            .zip(&found.server.runs)
+            .zip(&finding.server.runs)
             .map(|(trial, run)| TrialFields::new(trial, run))
             .collect(),
         stopped_by: findings.stopped_by,
         seen_s: findings.longest_pass_at_line_s,
         provable_in_s: findings.budget_for_estimate_s,
-        planned: found.planned_load.map(
+        planned: finding.planned_load.map(
             |HeadroomLoadResult { headroom, rate_rps, in_flight, p99_ns, is_sustained }| PlannedLoadFields {
                 headroom,
                 rate_rps,
@@ -874,10 +874,10 @@ pub(crate) fn find_document(
                 held: is_sustained,
             },
         ),
-        needed: found.instance_estimate.map(|InstanceEstimate { rate_rps, instances, instances_min, cores }| {
+        needed: finding.instance_estimate.map(|InstanceEstimate { rate_rps, instances, instances_min, cores }| {
             InstanceEstimateFields { rate_rps, instances, instances_min, cores }
         }),
-        soak: found.soak.as_ref().map(|soak| SoakFields {
+        soak: finding.soak.as_ref().map(|soak| SoakFields {
             rate_rps: soak.rate_rps,
             asked_s: soak.requested_s,
             met_s: soak.met_s,
@@ -886,14 +886,14 @@ pub(crate) fn find_document(
             text: soak.soak_result_text(),
             void_pieces: soak.void_segments,
         }),
-        held_by: bottleneck_of_search(found).map(|Bottleneck { cause, subject, effect: how }| BottleneckFields {
+        held_by: bottleneck_of_search(finding).map(|Bottleneck { cause, subject, effect: how }| BottleneckFields {
             name: cause.identifier(),
             subject,
             how,
         }),
         elapsed_s: findings.elapsed_s,
         fitted: context.plan_adjustments,
-        server: ServerFields::new(&found.server),
+        server: ServerFields::new(&finding.server),
         profiles: profiles.map(ProfilesFields::new),
     })
 }

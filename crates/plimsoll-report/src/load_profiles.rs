@@ -35,8 +35,8 @@ fn goodput_change_while_profiling(level: &ProfiledTrial) -> Option<f64> {
 
 /// Formats how many profile files a run has, and the command for a flame graph of their difference.
 /// Returns `None` for a comparison, or if the CPU profile of a load is missing.
-pub fn profiles_note(taken: &ProfileFindings) -> Option<String> {
-    let ProfileFindings::SingleTarget(profiles) = taken else { return None };
+pub fn profiles_note(findings: &ProfileFindings) -> Option<String> {
+    let ProfileFindings::SingleTarget(profiles) = findings else { return None };
     let profiles = profiles.doubts_and_figures().1;
     let cpu = |level: &str| {
         let kept = profiles.files.iter().find(|kept| kept.level == level && kept.kind == "cpu");

@@ -105,13 +105,13 @@ struct CacheHitRatioFields {
 }
 
 /// Renders the JSON document of a model of access logs.
-pub fn model_document(shown: &ModelView) -> Value {
-    let facts = &shown.model.facts;
+pub fn model_document(view: &ModelView) -> Value {
+    let facts = &view.model.facts;
     to_json_value(&ModelDocument {
         schema: "plimsoll.model/1",
-        file: shown.file,
-        logs: shown.logs,
-        lines: ModelLines { read: shown.lines_read, unparsed: shown.lines_unparsed },
+        file: view.file,
+        logs: view.logs,
+        lines: ModelLines { read: view.lines_read, unparsed: view.lines_unparsed },
         requests: facts.requests,
         sessions: facts.visits,
         taken_apart: SplitSessionFields { sessions: facts.split_visits.0, requests: facts.split_visits.1 },
@@ -120,10 +120,10 @@ pub fn model_document(shown: &ModelView) -> Value {
         sequences: facts.sequences,
         left_out: &facts.omitted_requests,
         keys_withheld: facts.keys_withheld,
-        duration_s: shown.model.span_ns as f64 / 1e9,
-        rate: shown.model.visit_arrivals.rate.to_string(),
-        arrivals: shown.model.visit_arrivals.arrivals,
-        verify: shown.distances.map(model_verification_fields),
+        duration_s: view.model.span_ns as f64 / 1e9,
+        rate: view.model.visit_arrivals.rate.to_string(),
+        arrivals: view.model.visit_arrivals.arrivals,
+        verify: view.distances.map(model_verification_fields),
     })
 }
 
@@ -166,21 +166,21 @@ fn model_verification_fields(distances: &ModelDistances) -> ModelVerificationFie
 }
 
 /// Renders the report of a model of access logs as text blocks.
-pub fn model_report(shown: &ModelView) -> Report {
-    let (model, facts) = (shown.model, &shown.model.facts);
+pub fn model_report(view: &ModelView) -> Report {
+    let (model, facts) = (view.model, &view.model.facts);
     let mut report = Report::default();
-    let headline = match shown.distances.map(ModelDistances::figures_over_bounds) {
-        None => format!("{} is a model of {}", shown.file, shown.logs.join(", ")),
+    let headline = match view.distances.map(ModelDistances::figures_over_bounds) {
+        None => format!("{} is a model of {}", view.file, view.logs.join(", ")),
         Some(apart) if apart.is_empty() => {
             format!(
                 "the model {file} matches {logs}: all differences are within their bounds",
-                file = shown.file,
-                logs = shown.logs.join(", ")
+                file = view.file,
+                logs = view.logs.join(", ")
             )
         }
         Some(apart) => {
             let said: Vec<String> = apart.into_iter().map(|figure| figure.message).collect();
-            format!("{} differs from {}: {}", shown.file, shown.logs.join(", "), said.join("; "))
+            format!("{} differs from {}: {}", view.file, view.logs.join(", "), said.join("; "))
         }
     };
     report.add_sentence(Tone::Plain, headline);
@@ -208,7 +208,7 @@ pub fn model_report(shown: &ModelView) -> Report {
                 duration(model.span_ns as f64)
             ),
         ),
-        ("send it", shown.command.clone()),
+        ("send it", view.command.clone()),
     ];
     if facts.split_visits.0 > 0 {
         rows.push((
@@ -223,8 +223,8 @@ pub fn model_report(shown: &ModelView) -> Report {
     }
     let mut left_out: Vec<String> =
         facts.omitted_requests.iter().map(|(why, n)| format!("{why} {}", count(*n))).collect();
-    if shown.lines_unparsed > 0 {
-        left_out.push(format!("unparsed lines {}", count(shown.lines_unparsed)));
+    if view.lines_unparsed > 0 {
+        left_out.push(format!("unparsed lines {}", count(view.lines_unparsed)));
     }
     if !left_out.is_empty() {
         rows.push(("excluded", left_out.join(", ")));
@@ -240,7 +240,7 @@ pub fn model_report(shown: &ModelView) -> Report {
         ));
     }
     report.add_facts(rows);
-    if let Some(distances) = shown.distances {
+    if let Some(distances) = view.distances {
         report.add_heading("Difference between model and log");
         report.add_table(&["", "log", "model", "difference", "bound"], distance_rows(distances));
         report.add_sentence(

@@ -35,8 +35,8 @@ pub enum ChartKind {
 
 impl ChartKind {
     /// Returns the kind of chart that shows the most about a kind of study.
-    fn best_chart_kind(asked: &ExperimentSpec) -> ChartKind {
-        match asked {
+    fn best_chart_kind(spec: &ExperimentSpec) -> ChartKind {
+        match spec {
             ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) => ChartKind::Line,
             ExperimentSpec::Sweep(_) => ChartKind::Throughput,
             ExperimentSpec::Prove(_) | ExperimentSpec::Ladder(_) => ChartKind::Blocks,
@@ -45,7 +45,7 @@ impl ChartKind {
     }
 }
 
-/// Draws a chart of the run file named `file` as SVG. If `wanted` is `None`, the kind of study
+/// Draws a chart of the run file named `file` as SVG. If `chart_kind` is `None`, the kind of study
 /// decides the kind of chart.
 ///
 /// # Errors
@@ -53,11 +53,11 @@ impl ChartKind {
 pub fn one_chart(
     view: &ResultView,
     file: impl std::fmt::Display,
-    wanted: Option<ChartKind>,
+    chart_kind: Option<ChartKind>,
     theme: Theme,
 ) -> Result<String, String> {
     let experiment = view.experiment;
-    let kind = wanted.unwrap_or_else(|| ChartKind::best_chart_kind(&experiment.spec));
+    let kind = chart_kind.unwrap_or_else(|| ChartKind::best_chart_kind(&experiment.spec));
     match kind {
         ChartKind::Line => view
             .load_line_chart_svg(theme)

@@ -18,16 +18,16 @@ use serde_json::Value;
 
 /// Formats the result of an overload test as one sentence: the verdict, the lowest goodput beyond
 /// the load line, and the recovery.
-pub(crate) fn overload_answer(found: &OverloadResult) -> String {
-    let Some(verdict) = found.verdict else {
-        let serves = found.steps.iter().any(|step| step.succeeded_rps > 0.0);
-        return match found.steps.is_empty() || serves {
+pub(crate) fn overload_answer(result: &OverloadResult) -> String {
+    let Some(verdict) = result.verdict else {
+        let serves = result.steps.iter().any(|step| step.succeeded_rps > 0.0);
+        return match result.steps.is_empty() || serves {
             true => "the load of the overload test did not finish: there is no verdict",
             false => "no request succeeded at any rate: there is no load line to exceed",
         }
         .to_owned();
     };
-    let past = found.steps.iter().filter(|step| step.factor > 1.0);
+    let past = result.steps.iter().filter(|step| step.factor > 1.0);
     let least = past.min_by(|a, b| a.goodput_share.total_cmp(&b.goodput_share));
     let kept = least.map_or_else(String::new, |step| {
         let kept_share = share(step.goodput_share.clamp(0.0, 1.0));
@@ -36,7 +36,7 @@ pub(crate) fn overload_answer(found: &OverloadResult) -> String {
             factor = step.factor
         )
     });
-    let back = match (found.recovery_s, verdict) {
+    let back = match (result.recovery_s, verdict) {
         (Some(0.0), _) => "the server recovers at once when the load falls".to_owned(),
         (Some(seconds), _) => {
             format!("the server recovers {time} after the load fell", time = duration(seconds * 1e9))
@@ -44,21 +44,21 @@ pub(crate) fn overload_answer(found: &OverloadResult) -> String {
         (None, OverloadVerdict::Metastable) => {
             format!(
                 "the server does not recover by itself: no improvement within {time} after the load fell",
-                time = watch_time_text(found)
+                time = watch_time_text(result)
             )
         }
         (None, _) => {
             format!(
                 "the server has not recovered within {time} after the load fell, although its backlog shrinks",
-                time = watch_time_text(found)
+                time = watch_time_text(result)
             )
         }
     };
     format!("{}: {kept}, and {back}", verdict.word())
 }
 
-fn watch_time_text(found: &OverloadResult) -> String {
-    duration(found.watched_s * 1e9)
+fn watch_time_text(result: &OverloadResult) -> String {
+    duration(result.watched_s * 1e9)
 }
 
 /// Formats the number of failed requests of a load step by kind; `-` if no request failed.
@@ -97,18 +97,18 @@ pub(crate) fn load_step_row(step: &OverloadStep, is_grpc: bool) -> Vec<String> {
 }
 
 /// Renders the report of an overload test as text blocks.
-pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> Report {
+pub(crate) fn overload_report(context: &RunContext, finding: &OverloadFinding) -> Report {
     let mut report = Report::default();
-    report.add_sentence(Tone::Answer, overload_answer(&found.overload));
+    report.add_sentence(Tone::Answer, overload_answer(&finding.overload));
     let mut facts = vec![
         ("target", context.target_text()),
-        ("line", format!("{} under {}", load_line_text(context, &found.overload), found.slo)),
+        ("line", format!("{} under {}", load_line_text(context, &finding.overload), finding.slo)),
     ];
-    if found.retries > 0 {
-        let times = if found.retries == 1 { "once".to_owned() } else { format!("up to {} times", found.retries) };
+    if finding.retries > 0 {
+        let times = if finding.retries == 1 { "once".to_owned() } else { format!("up to {} times", finding.retries) };
         facts.push(("clients", format!("plimsoll repeats a failed request {times}, after 0.1 s, 0.2 s, 0.4 s, ...")));
     }
-    facts.extend(found.overload.retry_after.map(|says| {
+    facts.extend(finding.overload.retry_after.map(|says| {
         let text = match says {
             true => "the server sends the header Retry-After with its rejections",
             false => "the server does not send the header Retry-After with its rejections",
@@ -120,8 +120,8 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
         let is_grpc = plan.traffic.origin.is_grpc();
         found.steps.iter().map(|step| load_step_row(step, is_grpc)).collect()
     };
-    report.add_table(&STEP_HEADINGS, rows(found.plan, &found.overload));
-    if let Some((plan, other)) = &found.second_target {
+    report.add_table(&STEP_HEADINGS, rows(finding.plan, &finding.overload));
+    if let Some((plan, other)) = &finding.second_target {
         report.add_sentence(Tone::Answer, format!("against {}: {}", target_text(plan), overload_answer(other)));
         report.add_table(&STEP_HEADINGS, rows(plan, other));
     }
@@ -130,11 +130,11 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
 
 /// Formats the load line. If the load line is in sessions/s, the text also states the load line in
 /// requests/s, because the load steps are in requests/s.
-pub(crate) fn load_line_text(context: &RunContext, found: &OverloadResult) -> String {
-    let line = format!("{} {}/s", rate(found.line_rps), context.plan.traffic.arrivals_word());
+pub(crate) fn load_line_text(context: &RunContext, result: &OverloadResult) -> String {
+    let line = format!("{} {}/s", rate(result.line_rps), context.plan.traffic.arrivals_word());
     match context.plan.traffic.scenarios.is_empty() {
         true => line,
-        false => format!("{line} ({} requests/s)", rate(found.line_rps * found.requests_per_session)),
+        false => format!("{line} ({} requests/s)", rate(result.line_rps * result.requests_per_session)),
     }
 }
 
@@ -143,27 +143,27 @@ pub(crate) const STEP_HEADINGS: [&str; 6] =
 
 /// Returns the heading and the lines of the chart of an overload test: the offered rate and the
 /// goodput of each second.
-fn rates_over_time(context: &RunContext, found: &OverloadFinding) -> (Heading, Panel) {
+fn rates_over_time(context: &RunContext, finding: &OverloadFinding) -> (Heading, Panel) {
     let line = |name: &str, seconds: &[OverloadSecond], of: fn(&OverloadSecond) -> u64| ChartLine {
         name: name.to_owned(),
         points: seconds.iter().enumerate().map(|(at, second)| (at as f64 + 0.5, of(second) as f64)).collect(),
     };
-    let seconds = &found.overload.seconds;
+    let seconds = &finding.overload.seconds;
     let in_time = |second: &OverloadSecond| second.in_time;
     let mut lines =
         vec![line("offered", seconds, |second| second.offered), line("completed in time", seconds, in_time)];
     lines.extend(
-        found.second_target.as_ref().map(|(_, other)| line("goodput of the second target", &other.seconds, in_time)),
+        finding.second_target.as_ref().map(|(_, other)| line("goodput of the second target", &other.seconds, in_time)),
     );
     let panel = Panel { title: "requests/s".to_owned(), unit: AxisUnit::Count, is_log_scale: false, lines };
     let subtitle =
-        format!("{}, line {}", heading::target_title(context.plan), load_line_text(context, &found.overload));
+        format!("{}, line {}", heading::target_title(context.plan), load_line_text(context, &finding.overload));
     (Heading { title: "Past the load line and back".to_owned(), subtitle }, panel)
 }
 
 /// Draws the chart of an overload test over time as SVG.
-pub(crate) fn overload_svg(context: &RunContext, found: &OverloadFinding, theme: Theme) -> String {
-    let (heading, panel) = rates_over_time(context, found);
+pub(crate) fn overload_svg(context: &RunContext, finding: &OverloadFinding, theme: Theme) -> String {
+    let (heading, panel) = rates_over_time(context, finding);
     chart::time_chart(&heading, &[panel], theme)
 }
 
@@ -171,13 +171,13 @@ pub(crate) fn overload_svg(context: &RunContext, found: &OverloadFinding, theme:
 pub(crate) fn overload_page(
     experiment: &Experiment,
     context: &RunContext,
-    found: &OverloadFinding,
+    finding: &OverloadFinding,
     additions: &PageAdditions,
 ) -> Report {
-    let mut page = overload_report(context, found);
-    let (heading, panel) = rates_over_time(context, found);
+    let mut page = overload_report(context, finding);
+    let (heading, panel) = rates_over_time(context, finding);
     page.append(series_section(&heading.title, &heading.subtitle, &[panel]));
-    add_server_facts(&mut page, &found.server);
+    add_server_facts(&mut page, &finding.server);
     page.append(additions.extra.clone()).append(environment_section(
         experiment,
         Some(context.plan.load.seed),
@@ -256,7 +256,14 @@ impl From<&OverloadStep> for OverloadStepFields {
             accepted_p99_ns,
             ..
         } = *step;
-        let refused = RefusalCountsFields { too_much: overload_status, status: other_status, timeout, connection, unsent, after_p50_ns };
+        let refused = RefusalCountsFields {
+            too_much: overload_status,
+            status: other_status,
+            timeout,
+            connection,
+            unsent,
+            after_p50_ns,
+        };
         OverloadStepFields {
             factor,
             offered_rps,
@@ -274,10 +281,10 @@ impl From<&OverloadStep> for OverloadStepFields {
 pub(crate) fn overload_document(
     experiment: &Experiment,
     context: &RunContext,
-    found: &OverloadFinding,
+    finding: &OverloadFinding,
     warnings: &[String],
 ) -> Value {
-    let OverloadFinding { slo, retries, overload, second_target: against, server, .. } = found;
+    let OverloadFinding { slo, retries, overload, second_target: against, server, .. } = finding;
     let made = LoadSetupFields::new(context.plan, context.injectors);
     to_json_value(&OverloadDocument {
         frame: CommonDocumentFields::new("plimsoll.overload/1", experiment, Some(made)),

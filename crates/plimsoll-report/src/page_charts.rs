@@ -279,10 +279,10 @@ pub fn render_two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report
 pub(crate) fn run_page(
     experiment: &Experiment,
     context: &RunContext,
-    found: &RunFinding,
+    finding: &RunFinding,
     additions: &PageAdditions,
 ) -> Report {
-    let RunFinding { trial, summary, routes, server } = found;
+    let RunFinding { trial, summary, routes, server } = finding;
     let mut charts = Report::default();
     add_load_charts(&mut charts, &trial.run, summary);
     charts.append(server_series_section(&trial.run)).add_heading("All figures");
@@ -301,12 +301,12 @@ pub(crate) fn run_page(
 pub(crate) fn find_page(
     experiment: &Experiment,
     context: &RunContext,
-    found: &SearchFinding,
+    finding: &SearchFinding,
     doubts: &Doubts,
     held_by: Option<&Bottleneck>,
     additions: &PageAdditions,
 ) -> Report {
-    let SearchFinding { findings, server, .. } = found;
+    let SearchFinding { findings, server, .. } = finding;
     let target = heading::target_title(context.plan);
     let searched = [NamedSearch { name: "", findings }];
     let heading = heading::search_heading(findings, &target).without_title();
@@ -314,7 +314,7 @@ pub(crate) fn find_page(
     let mut charts = Report::default();
     let picture = |theme| chart::search_chart(&heading, &searched, None, theme);
     charts.add_responsive_chart(picture, &TRIAL_HEADINGS, open.map(trial_row).collect());
-    let mut report = find_report(experiment, context, found, doubts, held_by, false);
+    let mut report = find_report(experiment, context, finding, doubts, held_by, false);
     report.set_answer(heading::load_line_sentence(findings)).insert_after_answer(charts);
     add_server_facts(&mut report, server);
 
@@ -345,9 +345,9 @@ pub(crate) fn find_page(
 }
 
 /// Draws the chart of a comparison of A and B as SVG.
-pub(crate) fn prove_svg(context: &ProveContext, found: &ProveFinding, theme: Theme) -> String {
-    let above = heading::prove_chart_heading(&found.comparison, &found.blocks.arms, &compared_load(context));
-    chart::prove_chart(&above, comparison_chart_data(found), theme)
+pub(crate) fn prove_svg(context: &ProveContext, finding: &ProveFinding, theme: Theme) -> String {
+    let above = heading::prove_chart_heading(&finding.comparison, &finding.blocks.arms, &compared_load(context));
+    chart::prove_chart(&above, comparison_chart_data(finding), theme)
 }
 
 fn comparison_chart_data<'a>(found: &'a ProveFinding) -> ComparisonChartData<'a> {
@@ -359,28 +359,28 @@ fn comparison_chart_data<'a>(found: &'a ProveFinding) -> ComparisonChartData<'a>
 }
 
 /// Renders the page of a comparison of two servers, A and B.
-pub(crate) fn prove_page(context: &ProveContext, found: &ProveFinding, additions: &PageAdditions) -> Report {
+pub(crate) fn prove_page(context: &ProveContext, finding: &ProveFinding, additions: &PageAdditions) -> Report {
     let mut charts = Report::default();
-    let (headings, rows) = block_values_table(&found.comparison, &found.blocks.blocks);
-    let above =
-        heading::prove_chart_heading(&found.comparison, &found.blocks.arms, &compared_load(context)).without_title();
+    let (headings, rows) = block_values_table(&finding.comparison, &finding.blocks.blocks);
+    let above = heading::prove_chart_heading(&finding.comparison, &finding.blocks.arms, &compared_load(context))
+        .without_title();
     charts.add_responsive_chart(
-        |theme| chart::prove_chart(&above, comparison_chart_data(found), theme),
+        |theme| chart::prove_chart(&above, comparison_chart_data(finding), theme),
         &headings,
         rows,
     );
-    let mut report = prove_report(context, &found.comparison);
+    let mut report = prove_report(context, &finding.comparison);
     report.insert_after_answer(charts);
-    let seed = Some(found.blocks.plan.load.seed);
+    let seed = Some(finding.blocks.plan.load.seed);
     report.append(additions.extra.clone()).append(environment_section(context.experiment, seed, additions));
     report
 }
 
 /// Draws the chart of a ladder as SVG. A ladder measures several servers (rungs) in turn.
-pub(crate) fn ladder_svg(context: &ProveContext, found: &LadderFinding, theme: Theme) -> String {
+pub(crate) fn ladder_svg(context: &ProveContext, finding: &LadderFinding, theme: Theme) -> String {
     chart::ladder_chart(
-        &heading::ladder_chart_heading(&found.ladder, &compared_load(context)),
-        ladder_chart_data(found),
+        &heading::ladder_chart_heading(&finding.ladder, &compared_load(context)),
+        ladder_chart_data(finding),
         theme,
     )
 }
@@ -390,14 +390,18 @@ fn ladder_chart_data<'a>(found: &'a LadderFinding) -> LadderChartData<'a> {
 }
 
 /// Renders the page of a ladder, which measures several servers (rungs) in turn.
-pub(crate) fn ladder_page(context: &ProveContext, found: &LadderFinding, additions: &PageAdditions) -> Report {
+pub(crate) fn ladder_page(context: &ProveContext, finding: &LadderFinding, additions: &PageAdditions) -> Report {
     let mut charts = Report::default();
-    let (headings, rows) = ladder_table(&found.ladder);
-    let above = heading::ladder_chart_heading(&found.ladder, &compared_load(context)).without_title();
-    charts.add_responsive_chart(|theme| chart::ladder_chart(&above, ladder_chart_data(found), theme), &headings, rows);
-    let mut report = ladder_report(context, &found.ladder);
+    let (headings, rows) = ladder_table(&finding.ladder);
+    let above = heading::ladder_chart_heading(&finding.ladder, &compared_load(context)).without_title();
+    charts.add_responsive_chart(
+        |theme| chart::ladder_chart(&above, ladder_chart_data(finding), theme),
+        &headings,
+        rows,
+    );
+    let mut report = ladder_report(context, &finding.ladder);
     report.insert_after_answer(charts);
-    let seed = Some(found.blocks.plan.load.seed);
+    let seed = Some(finding.blocks.plan.load.seed);
     report.append(additions.extra.clone()).append(environment_section(context.experiment, seed, additions));
     report
 }

@@ -48,14 +48,8 @@ pub fn render_difference_flame_graph(
     let (from, to) = (format_with_unit(total.before, unit), format_with_unit(total.after, unit));
     let kind = &comparison.sample_type.kind;
     let text = format!("{kind}{of}: {from} before, {to} after; red: costs more, blue: costs less, grey: may be chance");
-    let flame = FlameGraph {
-        tree,
-        title,
-        subtitle: &append_merged_frames_note(text, tree),
-        unit,
-        divisor,
-        total: total.after,
-    };
+    let flame =
+        FlameGraph { tree, title, subtitle: &append_merged_frames_note(text, tree), unit, divisor, total: total.after };
     draw(&flame, format, report)
 }
 

@@ -275,11 +275,11 @@ impl From<&InterimEstimate> for InterimEstimateFields {
 /// Renders the JSON document of a comparison of two servers: `plimsoll.prove/1`.
 pub(crate) fn proof_document(
     context: &ProveContext,
-    found: &ProveFinding,
+    finding: &ProveFinding,
     warnings: &[String],
     profiles: Option<&Assessment<BothSidesProfiles>>,
 ) -> Value {
-    let proof = &found.comparison;
+    let proof = &finding.comparison;
     let (load, load_s) = load_text_and_duration(context, 0);
     let kinds = FailedResponseGroup::failures_of_trials(context.experiment.trials.iter());
     to_json_value(&ProveDocument {
@@ -300,8 +300,8 @@ pub(crate) fn proof_document(
         blocks_more: proof.further_blocks,
         budget_enough_s: proof.budget_enough_ns.map(|ns| ns as f64 / 1e9),
         stopped_by: comparison_end_json_name(&proof.stopped_by),
-        narrowing: found.interim_estimates.iter().map(InterimEstimateFields::from).collect(),
-        readings: found.blocks.blocks.iter().map(BlockFields).collect(),
+        narrowing: finding.interim_estimates.iter().map(InterimEstimateFields::from).collect(),
+        readings: finding.blocks.blocks.iter().map(BlockFields).collect(),
         profiles: profiles.map(ProveProfilesFields::new),
     })
 }
@@ -348,20 +348,20 @@ fn rung_fields<'a>(context: &ProveContext, at: usize, rung: &Rung, url: &'a Stri
 /// `plimsoll.ladder/1`.
 pub(crate) fn ladder_document(
     context: &ProveContext,
-    found: &LadderFinding,
+    finding: &LadderFinding,
     warnings: &[String],
     profiles: Option<&Assessment<BothSidesProfiles>>,
 ) -> Value {
-    let ladder = &found.ladder;
+    let ladder = &finding.ladder;
     let rung = |((at, rung), url)| rung_fields(context, at, rung, url);
-    let rungs = ladder.rungs.iter().enumerate().zip(&found.blocks.arms).map(rung).collect();
+    let rungs = ladder.rungs.iter().enumerate().zip(&finding.blocks.arms).map(rung).collect();
     let kinds = FailedResponseGroup::failures_of_trials(context.experiment.trials.iter());
     to_json_value(&LadderDocument {
         begin: ComparisonFields::new("plimsoll.ladder/1", context, warnings, &kinds),
         rungs,
         blocks: ladder.blocks,
         blocks_void: ladder.blocks_void,
-        readings: found.blocks.blocks.iter().map(BlockFields).collect(),
+        readings: finding.blocks.blocks.iter().map(BlockFields).collect(),
         profiles: profiles.map(ProveProfilesFields::new),
     })
 }

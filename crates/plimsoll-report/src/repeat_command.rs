@@ -64,8 +64,8 @@ impl CommandLine {
 
 /// Returns the words of the command line that repeats an experiment. `settings` are the flags that
 /// the run file contains.
-pub fn repeat_command_words(asked: &ExperimentSpec, settings: &ExperimentSettings<RedactedText>) -> Vec<String> {
-    let command = match asked {
+pub fn repeat_command_words(spec: &ExperimentSpec, settings: &ExperimentSettings<RedactedText>) -> Vec<String> {
+    let command = match spec {
         ExperimentSpec::Run(_) if settings.replay.is_some() => "replay",
         ExperimentSpec::Run(_) => "run",
         ExperimentSpec::Sweep(_) => "sweep",
@@ -76,22 +76,22 @@ pub fn repeat_command_words(asked: &ExperimentSpec, settings: &ExperimentSetting
         ExperimentSpec::Prove(_) | ExperimentSpec::Ladder(_) => "prove",
     };
     let mut words = CommandLine(vec!["plimsoll".to_owned(), command.to_owned()]);
-    let plans = asked.plans();
+    let plans = spec.plans();
     let Some(first) = plans.first() else { return words.0 };
     if !settings.demo {
         add_traffic_flags(&mut words, first, settings);
         add_connection_flags(&mut words, first, settings);
     }
-    add_study_flags(&mut words, asked, settings);
-    add_generator_flags(&mut words, &first.load, asked, settings);
-    add_probe_flags(&mut words, asked, settings);
+    add_study_flags(&mut words, spec, settings);
+    add_generator_flags(&mut words, &first.load, spec, settings);
+    add_probe_flags(&mut words, spec, settings);
     words.add_optional_flag("--fail-if", settings.fail_if.as_ref());
     words.add_flag_if("--on-inconclusive=pass", settings.on_inconclusive == Some(OnInconclusive::Pass));
     words.add_flag_if("--on-inconclusive=fail", settings.on_inconclusive == Some(OnInconclusive::Fail));
     for (flag, value) in settings.output.flags() {
         words.add_flag_by_name(flag, value.as_deref());
     }
-    let beside = matches!(asked, ExperimentSpec::Overload(overload) if overload.second_target.is_some());
+    let beside = matches!(spec, ExperimentSpec::Overload(overload) if overload.second_target.is_some());
     if let Some(replay) = &settings.replay {
         match replay.draws_sessions {
             true => words.0.push(replay.target.text.clone()),
@@ -100,7 +100,7 @@ pub fn repeat_command_words(asked: &ExperimentSpec, settings: &ExperimentSetting
     } else if let Some(mix) = &settings.mix {
         words.0.extend(mix.bases.iter().map(|base| base.text.clone()));
     } else if !settings.demo {
-        let shown = if has_one_url(asked) || beside { &plans[..1] } else { &plans[..] };
+        let shown = if has_one_url(spec) || beside { &plans[..1] } else { &plans[..] };
         words.0.extend(shown.iter().map(|plan| first_request_url(plan)));
     }
     if let Some(script) = settings.script.as_ref().filter(|script| !script.args.is_empty()) {
@@ -224,8 +224,8 @@ fn add_connection_flags(words: &mut CommandLine, plan: &PlanRecord, settings: &E
     words.add_flag_if("--no-resumption", carriage.tls.as_ref().is_some_and(|tls| !tls.resume));
 }
 
-fn add_study_flags(words: &mut CommandLine, asked: &ExperimentSpec, settings: &ExperimentSettings<RedactedText>) {
-    match asked {
+fn add_study_flags(words: &mut CommandLine, spec: &ExperimentSpec, settings: &ExperimentSettings<RedactedText>) {
+    match spec {
         ExperimentSpec::Run(run) => {
             words.add_optional_flag("--stop-if", run.stop_if.as_ref());
             let load = &run.plan.load;
@@ -325,7 +325,7 @@ fn add_block_flags(words: &mut CommandLine, blocks: &BlocksSpec) {
 fn add_generator_flags(
     words: &mut CommandLine,
     load: &Load,
-    asked: &ExperimentSpec,
+    spec: &ExperimentSpec,
     settings: &ExperimentSettings<RedactedText>,
 ) {
     words.add_optional_flag("--threads", settings.injector.workers);
@@ -347,24 +347,24 @@ fn add_generator_flags(
             Some(fleet.skew_ns_max).filter(|ns| *ns != CLOCK_ERROR_NS_MAX_DEFAULT).map(format_exact_duration),
         );
     }
-    let arrivals = match asked {
+    let arrivals = match spec {
         ExperimentSpec::Run(run) => run.plan.load.shape.arrivals(),
         ExperimentSpec::Sweep(_) => ArrivalSpacing::Constant,
         ExperimentSpec::Find(find) => find.arrivals,
         ExperimentSpec::Explain(explain) => explain.search.arrivals,
         ExperimentSpec::Overload(overload) => overload.search.arrivals,
         ExperimentSpec::Prove(_) | ExperimentSpec::Ladder(_) => {
-            asked.blocks_spec().map_or(ArrivalSpacing::Constant, |blocks| blocks.arrivals)
+            spec.blocks_spec().map_or(ArrivalSpacing::Constant, |blocks| blocks.arrivals)
         }
     };
     // The flag for the spacing of arrivals is added only if the spacing differs from the default.
     // The default is Poisson for a search and constant spacing for any other load.
-    let is_search = matches!(asked, ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) | ExperimentSpec::Overload(_));
+    let is_search = matches!(spec, ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) | ExperimentSpec::Overload(_));
     words.add_flag_if("--arrivals=poisson", arrivals == ArrivalSpacing::Poisson && !is_search);
     words.add_flag_if("--arrivals=constant", arrivals == ArrivalSpacing::Constant && is_search);
 }
 
-fn add_probe_flags(words: &mut CommandLine, asked: &ExperimentSpec, settings: &ExperimentSettings<RedactedText>) {
+fn add_probe_flags(words: &mut CommandLine, spec: &ExperimentSpec, settings: &ExperimentSettings<RedactedText>) {
     let probes = &settings.probes;
     words.add_optional_flag("--pid", probes.pid);
     words.add_optional_flag("--process", probes.process.as_ref());
@@ -379,7 +379,7 @@ fn add_probe_flags(words: &mut CommandLine, asked: &ExperimentSpec, settings: &E
     }
     if let Some(profiles) = &settings.profiles {
         words.add_endpoint_flag("--pprof", &profiles.endpoint);
-        let usual = if matches!(asked, ExperimentSpec::Prove(_)) { 5 } else { 10 };
+        let usual = if matches!(spec, ExperimentSpec::Prove(_)) { 5 } else { 10 };
         words.add_optional_flag("--pprof-seconds", Some(profiles.seconds).filter(|seconds| *seconds != usual));
     }
 }

@@ -209,10 +209,10 @@ impl<'a> ResultView<'a> {
     /// Renders the CPU cost of each function of the server, from stack samples of the kernel. The
     /// result is empty if the server's own profiling endpoint already supplied profiles with the
     /// functions.
-    fn sampled_functions_report(&self, found: &ExplainFinding) -> Report {
+    fn sampled_functions_report(&self, finding: &ExplainFinding) -> Report {
         let own = self.profiles.and_then(ProfileFindings::single_target_profiles);
         let own = own.is_some_and(|profiles| profiles.doubts_and_figures().1.comparison.is_some());
-        let functions = found.explanation.functions.as_ref().filter(|_| !own);
+        let functions = finding.explanation.functions.as_ref().filter(|_| !own);
         functions.map_or_else(Report::default, functions_report)
     }
 

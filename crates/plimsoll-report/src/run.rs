@@ -203,16 +203,16 @@ pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
 
 /// Formats how much CPU was used by processes other than plimsoll and the server, or why this CPU
 /// use is not known.
-pub(crate) fn interference_text(others: &Interference) -> String {
-    let stolen = others.steal_share.filter(|share| *share >= 0.005);
+pub(crate) fn interference_text(interference: &Interference) -> String {
+    let stolen = interference.steal_share.filter(|share| *share >= 0.005);
     let stolen = stolen.map_or_else(String::new, |share| {
         format!("; the host took {steal_percent:.0} % of the needed CPU time (steal)", steal_percent = share * 100.0)
     });
-    match (others.cores, &others.reason) {
+    match (interference.cores, &interference.reason) {
         (Some(cores), _) => {
             format!(
                 "processes other than the server and plimsoll used {cores:.2} of {machine_cores:.0} cores{stolen}",
-                machine_cores = others.machine_cores
+                machine_cores = interference.machine_cores
             )
         }
         (None, Some(reason)) => {

@@ -60,8 +60,8 @@ impl RecordedSearch {
         }
     }
 
-    fn from_search(found: &SearchFinding) -> RecordedSearch {
-        let traffic = &found.settings.base.traffic;
+    fn from_search(finding: &SearchFinding) -> RecordedSearch {
+        let traffic = &finding.settings.base.traffic;
         let target = match traffic.target_label() == traffic.url() {
             true => SearchTarget::Url(traffic.url()),
             false => SearchTarget::File(traffic.origin.to_string()),
@@ -69,8 +69,8 @@ impl RecordedSearch {
         RecordedSearch {
             url: traffic.target_label(),
             target,
-            findings: found.findings.clone(),
-            cpu_us: found.cpu_us_at_load_line(),
+            findings: finding.findings.clone(),
+            cpu_us: finding.cpu_us_at_load_line(),
         }
     }
 

@@ -11,27 +11,27 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Formats the CPU use of the server, such as
 /// `105 us CPU a request = 9 500 requests/s a core, 1.52 cores used`.
-pub(crate) fn server_cpu_use_text(used: &ServerUse) -> String {
+pub(crate) fn server_cpu_use_text(server_use: &ServerUse) -> String {
     let mut parts = Vec::new();
-    if let (Some(us), Some(rps)) = (used.cpu_us_per_request(), used.rps_per_core()) {
+    if let (Some(us), Some(rps)) = (server_use.cpu_us_per_request(), server_use.rps_per_core()) {
         parts.push(format!(
             "{cpu_time} CPU a request = {rate_rps} requests/s a core",
             cpu_time = duration(us * 1e3),
             rate_rps = rate(rps)
         ));
     }
-    parts.push(format!("{:.2} cores used", used.cores_used()));
+    parts.push(format!("{:.2} cores used", server_use.cores_used()));
     parts.join(", ")
 }
 
-fn server_memory_and_threads_text(used: &ServerUse) -> String {
+fn server_memory_and_threads_text(server_use: &ServerUse) -> String {
     let mut parts = Vec::new();
-    parts.extend(used.rss_bytes_max.map(|most| format!("at most {} resident", bytes(most))));
-    parts.extend(used.threads_max.map(|most| match most as u64 {
+    parts.extend(server_use.rss_bytes_max.map(|most| format!("at most {} resident", bytes(most))));
+    parts.extend(server_use.threads_max.map(|most| match most as u64 {
         1 => "1 thread".to_owned(),
         threads => format!("{} threads", count(threads)),
     }));
-    if let Some(thread) = &used.busiest_thread {
+    if let Some(thread) = &server_use.busiest_thread {
         parts.push(format!(
             "the busiest thread, {thread_name}, used {core_percent:.0} % of a core",
             thread_name = thread.name,

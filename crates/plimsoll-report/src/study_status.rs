@@ -42,12 +42,12 @@ pub struct StudyStatus {
 pub fn study_status(
     study: &Study,
     trial: &TrialPlan,
-    asked: &ExperimentSpec,
+    spec: &ExperimentSpec,
     history: &History,
     interim_result: &str,
 ) -> StudyStatus {
     if trial.tag.purpose == LoadPurpose::Profile {
-        return profile_status(trial, asked);
+        return profile_status(trial, spec);
     }
     let ((doing, why), total_ns) = match study {
         Study::Run(run, _) => {
@@ -113,12 +113,12 @@ fn explain_load_text(explain: &ExplainStudy, trial: &TrialPlan, history: &Histor
 }
 
 /// Describes a load during which profiles of the server are taken.
-fn profile_status(trial: &TrialPlan, asked: &ExperimentSpec) -> StudyStatus {
+fn profile_status(trial: &TrialPlan, spec: &ExperimentSpec) -> StudyStatus {
     let load = &trial.plan.load;
     let (doing, why) = match trial.tag.arm {
         None => {
             let (rate, counted) = (format::rate(load.shape.curve().max()), trial.plan.traffic.arrivals_word());
-            let doing = format!("profiling at {rate} {counted}/s ({})", asked.profile_name(&trial.tag));
+            let doing = format!("profiling at {rate} {counted}/s ({})", spec.profile_name(&trial.tag));
             (doing, "profiling follows the measurement, so that profiling does not disturb the measurement")
         }
         Some(arm) => {
@@ -137,7 +137,7 @@ fn profile_status(trial: &TrialPlan, asked: &ExperimentSpec) -> StudyStatus {
 pub fn profile_announcement(
     study: &Study,
     trial: &TrialPlan,
-    asked: &ExperimentSpec,
+    spec: &ExperimentSpec,
     history: &History,
 ) -> Option<String> {
     let load = &trial.plan.load;
@@ -145,7 +145,7 @@ pub fn profile_announcement(
     let length_ns = (load.warmup_ns + load.duration_ns.unwrap_or(0)) as f64;
     match trial.tag.arm {
         None => {
-            let name = asked.profile_name(&trial.tag);
+            let name = spec.profile_name(&trial.tag);
             Some(format!("profiling at {rate} {counted}/s ({name}), {}", format::duration(length_ns)))
         }
         Some(_) if study.is_profiling(history) => None,

@@ -130,9 +130,9 @@ fn user_count_text(number: f64) -> String {
 
 /// Formats the result of a sweep as one sentence: the peak throughput and the knee (the fewest
 /// users with 95 % of the peak).
-pub(crate) fn sweep_answer(found: &SweepFinding) -> String {
-    let (levels, measured) = (&found.levels, found.measured_levels());
-    let (Some(peak), Some(knee)) = (&found.peak, &found.knee) else {
+pub(crate) fn sweep_answer(finding: &SweepFinding) -> String {
+    let (levels, measured) = (&finding.levels, finding.measured_levels());
+    let (Some(peak), Some(knee)) = (&finding.peak, &finding.knee) else {
         return match measured.is_empty() {
             true => "no level of the sweep was measured".into(),
             false => "no request succeeded at any level of the sweep".into(),
@@ -162,10 +162,10 @@ pub(crate) fn sweep_answer(found: &SweepFinding) -> String {
 
 /// Renders the answer of a sweep, an explanation of the `+/-` column, and the failed responses. The
 /// table of levels is rendered separately.
-pub(crate) fn sweep_report(experiment: &Experiment, found: &SweepFinding) -> Report {
+pub(crate) fn sweep_report(experiment: &Experiment, finding: &SweepFinding) -> Report {
     let mut report = Report::default();
-    report.add_sentence(Tone::Answer, sweep_answer(found));
-    if let Some(text) = interval_column_note(&found.levels) {
+    report.add_sentence(Tone::Answer, sweep_answer(finding));
+    if let Some(text) = interval_column_note(&finding.levels) {
         report.add_facts(vec![("+/-", text)]);
     }
     add_failure_facts(&mut report, experiment);
@@ -263,9 +263,9 @@ pub fn level_durations_text(levels: &[SweepLevel]) -> String {
 }
 
 /// Renders the page of a sweep over numbers of concurrent users, with its charts.
-pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, additions: &PageAdditions) -> Report {
-    let mut report = sweep_report(experiment, found);
-    let (levels, measured) = (&found.levels, found.measured_levels());
+pub(crate) fn sweep_page(experiment: &Experiment, finding: &SweepFinding, additions: &PageAdditions) -> Report {
+    let mut report = sweep_report(experiment, finding);
+    let (levels, measured) = (&finding.levels, finding.measured_levels());
     let trials = levels::measured_loads(experiment);
     let first = trials.first();
     let target = first.map_or_else(String::new, |trial| heading::target_title(&trial.run.plan));

@@ -36,20 +36,13 @@ pub struct TrafficCheck<'a> {
     pub seed: u64,
     /// The number of requests that the user wants to see.
     pub requests_max: usize,
-    /// The first requests of the traffic, at most `wanted`.
+    /// The first requests of the traffic, at most `requests_max`.
     pub first_requests: &'a [CheckedRequest<'a>],
 }
 
 /// Renders the output of `plimsoll check`, which describes a traffic file.
 pub fn render_traffic_check(check: &TrafficCheck) -> String {
-    let TrafficCheck {
-        traffic,
-        negotiates_http_version,
-        has_schema,
-        seed,
-        requests_max,
-        first_requests,
-    } = *check;
+    let TrafficCheck { traffic, negotiates_http_version, has_schema, seed, requests_max, first_requests } = *check;
     let Traffic { origin, routes, scenarios, setup_teardown: around, .. } = traffic;
     let is_grpc = origin.is_grpc();
     let of = |count: usize, what: &str| if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") };

@@ -745,14 +745,14 @@ pub struct StudyRecord {
 /// Runs a whole study in virtual time while other processes use cores. Each compared target (arm)
 /// has a simulated server of its own.
 pub fn simulate_study(
-    asked: &ExperimentSpec,
+    spec: &ExperimentSpec,
     models: &[ServerModel],
     seed: u64,
     burners: OtherProcessCores,
 ) -> StudyRecord {
     let mut servers: Vec<Server> =
         (0..).zip(models).map(|(arm, model)| Server::new(*model, mix_bits(seed.wrapping_add(arm)))).collect();
-    let mut study = Study::new(asked).expect("a question");
+    let mut study = Study::new(spec).expect("a question");
     let mut recorded =
         StudyRecord { trials: Vec::new(), remarks: Vec::new(), step_times: Vec::new(), elapsed_ns: 0, failure: None };
     loop {

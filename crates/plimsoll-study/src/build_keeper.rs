@@ -52,9 +52,9 @@ impl OrphanPolicy {
 /// Returns a command that starts a keeper process in its own process group. The keeper starts
 /// `program`. The command's standard input is the keeper's pipe. The caller must keep the keeper's
 /// pipe open while the program runs.
-pub fn keeper_command(program: impl AsRef<OsStr>, left: OrphanPolicy) -> Command {
+pub fn keeper_command(program: impl AsRef<OsStr>, orphan_policy: OrphanPolicy) -> Command {
     let mut command = self_process::helper_command("build-keeper", KEEPER_ARGUMENT);
-    command.arg(left.argument_text()).arg(program);
+    command.arg(orphan_policy.argument_text()).arg(program);
     command
 }
 

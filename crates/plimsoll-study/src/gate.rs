@@ -42,9 +42,9 @@ impl Gate {
     /// Evaluates the conditions of `--fail-if` at the peak of a sweep: the number of users with the
     /// highest goodput. Returns the verdict of the gate and notes. If no request succeeded, the
     /// gate fails.
-    pub fn judge_at_peak(conditions: &Conditions, found: &SweepFinding) -> (Gate, Vec<String>) {
-        let figures = found.levels.iter().filter_map(SweepLevel::figures);
-        let mut at_peak = figures.filter(|figures| found.peak.as_ref() == Some(&figures.level));
+    pub fn judge_at_peak(conditions: &Conditions, finding: &SweepFinding) -> (Gate, Vec<String>) {
+        let figures = finding.levels.iter().filter_map(SweepLevel::figures);
+        let mut at_peak = figures.filter(|figures| finding.peak.as_ref() == Some(&figures.level));
         match at_peak.next() {
             None => (Gate::Failed, vec!["--fail-if: no request succeeded with any number of users".to_owned()]),
             Some(figures) => {

@@ -18,8 +18,8 @@ use plimsoll_sys::files::{self, FilePurpose};
 use std::path::Path;
 
 /// Reads a recorded profile and returns it with its path. `path` is the path of the run file.
-pub fn read_stored_profile(path: Option<&Path>, taken: &ProfileRecord) -> Result<(Profile, String), String> {
-    let name = taken.file.clone()?;
+pub fn read_stored_profile(path: Option<&Path>, record: &ProfileRecord) -> Result<(Profile, String), String> {
+    let name = record.file.clone()?;
     // A run file is untrusted input: the profile's name must not leave the folder of the run file.
     let bare =
         Path::new(&name).file_name().filter(|bare| *bare == name.as_str() && name.ends_with(PROFILE_FILE_SUFFIX));
@@ -142,17 +142,8 @@ pub fn read_load_profiles(experiment: &Experiment, path: Option<&Path>) -> Optio
         trials().zip(&levels).zip(names).filter_map(|((trial, level), name)| profile_doubt(&trial.run, level, name));
     let doubts: Doubts = missing.chain(doubts).collect();
     let rate_unit = experiment.trials.first().map_or("requests", |trial| trial.run.plan.traffic.arrivals_word());
-    let profiles = SingleTargetProfiles {
-        base,
-        seconds,
-        level_name,
-        rate_unit,
-        levels,
-        requests,
-        comparison,
-        kinds,
-        files,
-    };
+    let profiles =
+        SingleTargetProfiles { base, seconds, level_name, rate_unit, levels, requests, comparison, kinds, files };
     Some(Assessment::new(doubts, profiles))
 }
 

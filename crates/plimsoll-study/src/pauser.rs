@@ -98,14 +98,14 @@ pub fn run_pauser_if_requested() {
 }
 
 /// Stops and resumes the processes periodically until the pipe to plimsoll closes.
-fn pause_periodically(held: &StoppedProcesses, over: &Receiver<()>) {
+fn pause_periodically(processes: &StoppedProcesses, over: &Receiver<()>) {
     let waits = |ns: u64| {
         over.recv_timeout(Duration::from_nanos(ns)).is_err_and(|why| why == std::sync::mpsc::RecvTimeoutError::Timeout)
     };
     while waits(DEPENDENCY_PAUSE_PERIOD_NS - DEPENDENCY_PAUSE_NS) {
-        held.stop();
+        processes.stop();
         let goes = waits(DEPENDENCY_PAUSE_NS);
-        held.resume();
+        processes.resume();
         if !goes {
             break;
         }

@@ -224,10 +224,10 @@ fn store_profile(
     tag: LoadTag,
     kind: &str,
     trial: Option<u32>,
-    taken: Result<Vec<u8>, String>,
+    body: Result<Vec<u8>, String>,
 ) {
     let what = recording.experiment_spec().profile_name(&tag);
-    let file = taken.and_then(|bytes| {
+    let file = body.and_then(|bytes| {
         let name = file_name(path, recording.started_unix_ms(), &what, kind);
         let file = path.with_file_name(&name);
         let written = std::fs::File::create_new(&file).and_then(|mut file| file.write_all(&bytes));

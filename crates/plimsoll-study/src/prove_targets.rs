@@ -85,12 +85,12 @@ pub fn send_preflight_requests(
 }
 
 /// Returns the uptime and the CPU time so far of a server process on this machine.
-fn process_age(found: &FoundServer) -> Option<ProcessAge> {
+fn process_age(server: &FoundServer) -> Option<ProcessAge> {
     let started = |pid: &u32| read_process_stat(*pid, &mut Vec::new()).ok().map(|(stat, _)| stat.started_ticks);
-    let first_s = found.roots.iter().filter_map(started).min()? as f64 / ticks_per_second() as f64;
+    let first_s = server.roots.iter().filter_map(started).min()? as f64 / ticks_per_second() as f64;
     let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
     let uptime_s: f64 = uptime.split_whitespace().next()?.parse().ok()?;
-    let cpu_s = CpuClocks::with_descendants(&found.roots).cpu_ns() as f64 / 1e9;
+    let cpu_s = CpuClocks::with_descendants(&server.roots).cpu_ns() as f64 / 1e9;
     Some(ProcessAge { age_s: (uptime_s - first_s).max(0.0), cpu_s })
 }
 

@@ -38,7 +38,7 @@ pub fn traffic_from_recorded_files(
 
 /// Returns a phrase for each potentially harmful action of a rerun, such as running commands from
 /// the run file.
-pub fn harmful_actions(asked: &ExperimentSpec, settings: &ExperimentSettings<RedactedText>) -> Vec<&'static str> {
+pub fn harmful_actions(spec: &ExperimentSpec, settings: &ExperimentSettings<RedactedText>) -> Vec<&'static str> {
     let BuildsSettings { a, b, build, start, before_block, .. } = &settings.builds;
     let commands = [a, b, build, start, before_block, &settings.interventions.vary];
     let is_sent =
@@ -54,7 +54,7 @@ pub fn harmful_actions(asked: &ExperimentSpec, settings: &ExperimentSettings<Red
         (settings.fleet.is_some(), "log in to other machines to generate load there (--fleet)"),
         (settings.probes.watch.is_some(), "log in to the server's machine to watch it (--watch)"),
         (
-            asked.plans().iter().any(|plan| plan.carriage.unix.is_some() && !plan.carriage.unix_withheld),
+            spec.plans().iter().any(|plan| plan.carriage.unix.is_some() && !plan.carriage.unix_withheld),
             "use a unix socket",
         ),
         (settings.public, "put load on public addresses (--allow-public)"),
@@ -85,7 +85,7 @@ pub fn environment_differences(experiment: &Experiment) -> Vec<String> {
 /// Returns the output options of the rerun: `output` if given, otherwise a new name in the default
 /// folder. Fails if `output` is the run file `record` itself, which must not be overwritten.
 pub fn output_settings(
-    asked: &ExperimentSpec,
+    spec: &ExperimentSpec,
     settings: &ExperimentSettings<RedactedText>,
     output: Option<&Path>,
     record: &Path,
@@ -96,7 +96,7 @@ pub fn output_settings(
             return Err(Failure::usage("-o: a demo writes no run file; leave -o out"));
         }
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-        let is_sweep = matches!(asked, ExperimentSpec::Sweep(_));
+        let is_sweep = matches!(spec, ExperimentSpec::Sweep(_));
         if is_sweep && (path.extension().is_none_or(|extension| extension != "plimsoll") || stem.is_empty()) {
             return Err(Failure::usage(
                 "-o: the run file of a sweep ends in .plimsoll, because the other files of the sweep have the same \
@@ -110,7 +110,7 @@ pub fn output_settings(
         } else {
             file = Some(path_text("-o", path)?);
         }
-    } else if matches!(asked, ExperimentSpec::Sweep(_)) {
+    } else if matches!(spec, ExperimentSpec::Sweep(_)) {
         files = Some((FOLDER.to_owned(), free_name(Path::new(FOLDER))));
     }
     Ok(OutputSettings { file, files, ..settings.output.without_paths() })

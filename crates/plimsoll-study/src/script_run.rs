@@ -231,11 +231,8 @@ impl AuthorFactory for ScriptRun {
             output::print(&text);
         }
         let each = authors.into_iter().zip(present.script.addresses()).zip(present.given_up.clone());
-        let authorship = |((author, address), abandon_reason)| WorkerAuthor {
-            author: Box::new(author),
-            address,
-            abandon_reason,
-        };
+        let authorship =
+            |((author, address), abandon_reason)| WorkerAuthor { author: Box::new(author), address, abandon_reason };
         let each = each.map(authorship).collect();
         present.stage.is_load_running.store(true, Ordering::Relaxed);
         *self.present.lock().unwrap_or_else(PoisonError::into_inner) = Some(present);

@@ -73,13 +73,13 @@ impl TeardownGuard {
     }
 
     /// Sends one setup or cleanup request as often as the plan says, and stores the captured
-    /// values. If `in_any_case` is true, the request is sent even after the user has asked to stop.
-    /// The error text continues a sentence such as `the setup request 'NAME' ...`.
-    fn send_and_capture(&mut self, asked: &OneOffRoute, in_any_case: bool) -> Result<(), String> {
+    /// values. If `ignores_stop` is true, the request is sent even after the user has asked to
+    /// stop. The error text continues a sentence such as `the setup request 'NAME' ...`.
+    fn send_and_capture(&mut self, route: &OneOffRoute, ignores_stop: bool) -> Result<(), String> {
         let mut once =
-            OneOffRequest::compile(&self.plan, &asked.route).map_err(|error| format!("cannot be sent: {error}"))?;
-        for number in 0..u64::from(asked.times) {
-            let taken = self.send_with_redirects(&mut once, number, asked.route.timeout_ns, in_any_case)?;
+            OneOffRequest::compile(&self.plan, &route.route).map_err(|error| format!("cannot be sent: {error}"))?;
+        for number in 0..u64::from(route.times) {
+            let taken = self.send_with_redirects(&mut once, number, route.route.timeout_ns, ignores_stop)?;
             let SetupTeardown { captured_values: given, .. } = &mut self.plan.traffic.setup_teardown;
             for (name, value) in taken {
                 given.retain(|(known, _)| *known != name);
@@ -95,10 +95,10 @@ impl TeardownGuard {
         once: &mut OneOffRequest,
         number: u64,
         timeout_ns: u64,
-        in_any_case: bool,
+        ignores_stop: bool,
     ) -> Result<Vec<(String, String)>, String> {
         let timeout = Duration::from_nanos(timeout_ns);
-        let timeout = if in_any_case && plimsoll_sys::signal::is_stop_requested() {
+        let timeout = if ignores_stop && plimsoll_sys::signal::is_stop_requested() {
             timeout.min(CLEANUP_TIMEOUT_AFTER_INTERRUPT)
         } else {
             timeout
@@ -107,7 +107,7 @@ impl TeardownGuard {
         let mut request = once.encode_repetition(number).clone();
         loop {
             let OneOffResponse { status, answer, kept } =
-                self.send_to_first_address(&request, began + timeout, timeout, in_any_case)?;
+                self.send_to_first_address(&request, began + timeout, timeout, ignores_stop)?;
             let text = || FailedResponse::from_response(status, 0, &kept, self.plan.traffic.redact).description();
             let missed = |why: &str| format!("got a response, but {why}: {}", text());
             match once.request_after_redirect(status, &answer) {

@@ -213,16 +213,16 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         }
     }
 
-    /// Executes and records one prepared load. Passes each tick to the callback `beside`, to the
+    /// Executes and records one prepared load. Passes each tick to the callback `on_tick`, to the
     /// display and to the outputs. The user's stop request or the rule `trial.until` ends the load.
-    fn drive_load(&mut self, trial: TrialPlan, beside: &mut dyn FnMut(&Tick)) -> Result<&Trial, Failure> {
+    fn drive_load(&mut self, trial: TrialPlan, on_tick: &mut dyn FnMut(&Tick)) -> Result<&Trial, Failure> {
         let TrialPlan { tag, plan, stop_rule: mut until } = trial;
         let (display, outputs) = (&mut self.display, &mut self.outputs);
         let driven = self.recording.run_and_record_load(self.runner, tag, &plan, &mut |tick, server_cores| {
             if signal::is_stop_requested() {
                 return ControlFlow::Break(EarlyStopReason::Interrupted);
             }
-            beside(tick);
+            on_tick(tick);
             display.tick(tick, server_cores);
             outputs.iter_mut().for_each(|output| output.tick(tick, server_cores));
             match tick.end_ns {
@@ -440,22 +440,22 @@ mod tests {
 
     /// Executes a study. Returns the study's record, the study's result, and the number of loads
     /// executed or skipped.
-    fn execute_study(asked: ExperimentSpec, runner: &mut FakeServer) -> (Experiment, Result<(), String>, usize) {
-        execute_study_with_profiler(asked, runner, None)
+    fn execute_study(spec: ExperimentSpec, runner: &mut FakeServer) -> (Experiment, Result<(), String>, usize) {
+        execute_study_with_profiler(spec, runner, None)
     }
 
     /// Executes a study with a profiler. Returns the study's record, the study's result, and the
     /// number of loads executed or skipped.
     fn execute_study_with_profiler(
-        asked: ExperimentSpec,
+        spec: ExperimentSpec,
         runner: &mut FakeServer,
         profiler: Option<Box<dyn Profiler>>,
     ) -> (Experiment, Result<(), String>, usize) {
-        let mut study = Study::new(&asked).expect("a question");
+        let mut study = Study::new(&spec).expect("a question");
         let recording = {
             let (settings, noted, injector) =
                 (ExperimentSettings::default(), StartNotes::default(), Injector::default());
-            Recording::begin(asked, &settings, noted, true, &injector, None, |_, _| Vec::new()).expect("in memory")
+            Recording::begin(spec, &settings, noted, true, &injector, None, |_, _| Vec::new()).expect("in memory")
         };
         let mut study_loop = StudyLoop::new(runner, recording, NullDisplay);
         study_loop.profiler = profiler;

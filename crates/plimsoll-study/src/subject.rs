@@ -75,10 +75,10 @@ struct KeeperProcess {
     ended: bool,
 }
 
-/// Starts a shell command under a keeper process, with its output in a file. `left` says what the
-/// keeper does with processes that the command leaves behind.
-fn start_shell_command(command: &str, left: OrphanPolicy, output: &File) -> std::io::Result<KeeperProcess> {
-    let mut keeper = build_keeper::keeper_command("sh", left);
+/// Starts a shell command under a keeper process, with its output in a file. `orphan_policy` says
+/// what the keeper does with processes that the command leaves behind.
+fn start_shell_command(command: &str, orphan_policy: OrphanPolicy, output: &File) -> std::io::Result<KeeperProcess> {
+    let mut keeper = build_keeper::keeper_command("sh", orphan_policy);
     keeper.args(["-c", command]).stdout(output.try_clone()?).stderr(output.try_clone()?);
     KeeperProcess::start(&mut keeper)
 }

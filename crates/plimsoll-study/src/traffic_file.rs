@@ -114,11 +114,7 @@ struct TrafficFolder {
 
 impl TrafficFolder {
     fn new(folder: &Path, uses_variable_values: bool) -> TrafficFolder {
-        TrafficFolder {
-            folder: folder.to_owned(),
-            uses_variable_values,
-            patterns: PatternCache::default(),
-        }
+        TrafficFolder { folder: folder.to_owned(), uses_variable_values, patterns: PatternCache::default() }
     }
 }
 

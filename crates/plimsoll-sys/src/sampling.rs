@@ -129,9 +129,9 @@ pub enum SamplingRecord<'a> {
     Lost(u64),
 }
 
-/// Calls `told` for each complete record in `bytes`. The buffer `places` contains the addresses of
-/// one record at a time, and is reused for the next record.
-pub fn for_each_record(bytes: &[u8], places: &mut Vec<u64>, told: &mut dyn FnMut(SamplingRecord)) {
+/// Calls `on_record` for each complete record in `bytes`. The buffer `places` contains the
+/// addresses of one record at a time, and is reused for the next record.
+pub fn for_each_record(bytes: &[u8], places: &mut Vec<u64>, on_record: &mut dyn FnMut(SamplingRecord)) {
     let mut rest = bytes;
     while let Some(head) = rest.get(..8) {
         let kind = u32::from_ne_bytes([head[0], head[1], head[2], head[3]]);
@@ -141,7 +141,7 @@ pub fn for_each_record(bytes: &[u8], places: &mut Vec<u64>, told: &mut dyn FnMut
         rest = &rest[length..];
         let word = |at: usize| body.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes);
         match kind {
-            RECORD_LOST => told(SamplingRecord::Lost(word(8).unwrap_or(0))),
+            RECORD_LOST => on_record(SamplingRecord::Lost(word(8).unwrap_or(0))),
             RECORD_SAMPLE => {
                 let (Some(place), Some(pid)) = (word(0), body.get(8..12)) else { continue };
                 let pid = u32::from_ne_bytes([pid[0], pid[1], pid[2], pid[3]]);
@@ -155,7 +155,7 @@ pub fn for_each_record(bytes: &[u8], places: &mut Vec<u64>, told: &mut dyn FnMut
                     places.push(place);
                 }
                 let top = word(16).and_then(|count| stack_top(body, count));
-                told(SamplingRecord::Sample { pid, in_kernel, places, top });
+                on_record(SamplingRecord::Sample { pid, in_kernel, places, top });
             }
             _ => {}
         }
@@ -357,12 +357,12 @@ impl CpuSampler {
         all
     }
 
-    /// Calls `told` for each record that the kernel has written since the last call.
-    pub fn for_each_new_record(&mut self, mut told: impl FnMut(SamplingRecord)) {
+    /// Calls `on_record` for each record that the kernel has written since the last call.
+    pub fn for_each_new_record(&mut self, mut on_record: impl FnMut(SamplingRecord)) {
         for ring in self.cores.iter().chain(self.threads.values()) {
             self.bytes.clear();
             ring.drain_into(&mut self.bytes);
-            for_each_record(&self.bytes, &mut self.places, &mut told);
+            for_each_record(&self.bytes, &mut self.places, &mut on_record);
         }
     }
 }

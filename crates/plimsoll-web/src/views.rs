@@ -58,8 +58,8 @@ fn run_url_path(file: &str) -> String {
     format!("/runs/{}", percent_encode(file))
 }
 
-fn run_link(file: &str, shown: &str) -> String {
-    format!("<a href=\"{}\">{}</a>", run_url_path(file), escape_html(shown))
+fn run_link(file: &str, label: &str) -> String {
+    format!("<a href=\"{}\">{}</a>", run_url_path(file), escape_html(label))
 }
 
 fn start_time_text(run: &HistoryRun) -> String {

@@ -53,8 +53,8 @@ pub trait Author: Send + std::fmt::Debug {
 
     /// Receives the report that a response never arrived or is incomplete. This method is only
     /// called for authors that want responses.
-    fn receive_lost_response(&mut self, lost: &LostResponse) {
-        let _ = lost;
+    fn receive_lost_response(&mut self, response: &LostResponse) {
+        let _ = response;
     }
 
     /// Receives the report that a TLS connection is open. `agreed` returns the negotiated TLS

@@ -54,11 +54,11 @@ impl RunCommand for RunCommandAdapter {
 
     fn execute_load(
         &self,
-        asked: RunSpec<Plan>,
+        spec: RunSpec<Plan>,
         settings: &ExperimentSettings<String>,
         authoring: Option<Arc<dyn AuthorFactory>>,
     ) -> Result<Box<dyn FinishedLoad>, Failure> {
-        Ok(Box::new(run::measure_load(asked, settings, authoring)?))
+        Ok(Box::new(run::measure_load(spec, settings, authoring)?))
     }
 
     fn vegeta_page(&self, course: &VegetaTimeSeries, title: &str, points_max: usize) -> String {

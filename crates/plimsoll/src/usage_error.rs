@@ -24,8 +24,8 @@ fn context_texts(error: &Error, kind: ContextKind) -> Vec<String> {
 }
 
 /// Returns the name of an unknown flag, without a value that may be attached.
-fn unknown_flag_name(given: &str) -> String {
-    let name = given.split('=').next().unwrap_or_default();
+fn unknown_flag_name(text: &str) -> String {
+    let name = text.split('=').next().unwrap_or_default();
     match name.starts_with("--") {
         true => format!("--{}", redact::redact_word(&name[2..])),
         // For an unknown short flag such as `-psecret`, only the letter is shown, without the value
@@ -34,10 +34,10 @@ fn unknown_flag_name(given: &str) -> String {
     }
 }
 
-/// Whether messages may repeat the value of a flag. `written` is the flag in clap's form, such as
+/// Whether messages may repeat the value of a flag. `text` is the flag in clap's form, such as
 /// `--pid <PID>`.
-fn may_repeat_value(cli: &Command, written: &str) -> bool {
-    let name = written.split([' ', '=', '[']).next().unwrap_or_default();
+fn may_repeat_value(cli: &Command, text: &str) -> bool {
+    let name = text.split([' ', '=', '[']).next().unwrap_or_default();
     let mut plain = false;
     for command in cli.get_subcommands() {
         for arg in command.get_arguments() {

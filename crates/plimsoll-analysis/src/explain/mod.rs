@@ -252,9 +252,9 @@ const EVIDENCE_LOG_RATIO_MIN: f64 = 1.0;
 
 /// Returns the signals of the answers that support the shown causes, the strongest first. Each
 /// signal appears once.
-fn supporting_signals(case: &ServerFacts, shown: &[&CauseProbability]) -> Vec<SignalEvidence> {
+fn supporting_signals(case: &ServerFacts, causes: &[&CauseProbability]) -> Vec<SignalEvidence> {
     let mut told: Vec<SignalEvidence> = Vec::new();
-    for cause in shown {
+    for cause in causes {
         let mut terms: Vec<&EvidenceTerm> = cause.candidate.terms.iter().filter(|it| it.log_ratio > 0.0).collect();
         terms.sort_by(|a, b| b.log_ratio.total_cmp(&a.log_ratio));
         // The first answer (index 0) is the answer of most servers, so this answer is no evidence.

@@ -34,10 +34,10 @@ const DOUBTFUL_END_SHARE_MIN: f64 = 0.97;
 /// or if chance explains its bad requests and backlog. Otherwise the trial contradicts `low`,
 /// unless its rate is more than 2 % above `low`. More trials must support `low` than contradict it.
 /// For a server that stalls, only trials of sufficient length count.
-pub(super) fn is_line_supported(known: &SearchState, capacity: Option<&Capacity>, low: f64) -> bool {
-    let dispersion = backlog_dispersion(known, capacity);
-    let long_ns = known.stalls.as_ref().map_or(0, |stalls| stalls.confirming_trial_ns());
-    let confirms = known.history.iter().filter(|trial| trial.purpose == LoadPurpose::Confirm);
+pub(super) fn is_line_supported(state: &SearchState, capacity: Option<&Capacity>, low: f64) -> bool {
+    let dispersion = backlog_dispersion(state, capacity);
+    let long_ns = state.stalls.as_ref().map_or(0, |stalls| stalls.confirming_trial_ns());
+    let confirms = state.history.iter().filter(|trial| trial.purpose == LoadPurpose::Confirm);
     let near = confirms.filter(|trial| trial.offered_rps().is_some_and(|rate| rate >= CONFIRMING_RATE_SHARE_MIN * low));
     let length_ns_min = (long_ns as f64 * CONFIRMING_LENGTH_SHARE_MIN) as u64;
     let counted = near.filter(|trial| trial.planned_ns >= length_ns_min && !is_void_by_generator(trial));
@@ -61,8 +61,8 @@ pub(super) fn fails_beyond_chance(trial: &TrialOutcome, dispersion: f64) -> bool
 /// Returns the sum of the dispersions of arrivals and completions (I_a + I_s in
 /// docs/explanation/load-line.md), which determines how much a backlog varies by chance. Without a
 /// known capacity, the dispersion of the completions is 1, as for exponential service times.
-pub(super) fn backlog_dispersion(known: &SearchState, capacity: Option<&Capacity>) -> f64 {
-    known.settings.arrivals.dispersion() + capacity.map_or(1.0, |capacity| capacity.dispersion)
+pub(super) fn backlog_dispersion(state: &SearchState, capacity: Option<&Capacity>) -> f64 {
+    state.settings.arrivals.dispersion() + capacity.map_or(1.0, |capacity| capacity.dispersion)
 }
 
 /// Returns whether a trial broke the SLO by more than chance, even if other programs disturbed the

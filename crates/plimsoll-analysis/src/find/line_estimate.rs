@@ -31,23 +31,19 @@ pub(super) struct LineEstimate {
 }
 
 impl LineEstimate {
-    pub(super) fn new(known: &SearchState) -> LineEstimate {
-        let history = known.history;
-        let capacity = known.estimate_capacity();
+    pub(super) fn new(state: &SearchState) -> LineEstimate {
+        let history = state.history;
+        let capacity = state.estimate_capacity();
         let distribution = estimate_load_line(
             history,
             capacity.as_ref(),
-            &known.settings.slo,
-            known.settings.arrivals.dispersion(),
-            known.single_user_service_s(),
+            &state.settings.slo,
+            state.settings.arrivals.dispersion(),
+            state.single_user_service_s(),
         );
-        let mut line = LineEstimate {
-            capacity,
-            distribution,
-            rate_max: f64::INFINITY,
-            rate_max_reason: StopReason::MaxRate,
-        };
-        if let Some(most) = known.settings.max_rate {
+        let mut line =
+            LineEstimate { capacity, distribution, rate_max: f64::INFINITY, rate_max_reason: StopReason::MaxRate };
+        if let Some(most) = state.settings.max_rate {
             line.rate_max = most;
         }
         // The search tries only rates below the lowest rate that plimsoll could not generate.

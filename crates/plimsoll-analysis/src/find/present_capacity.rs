@@ -208,10 +208,10 @@ impl TrialCapacity {
 
 /// Returns all indices where the capacity changed, in order. A trial during a change has an
 /// intermediate capacity, so changes closer than two trials count as one.
-fn change_indices(shown: &[TrialCapacity]) -> Vec<usize> {
-    let Some((at, ..)) = split_at_largest_change(shown) else { return Vec::new() };
-    let after = change_indices(&shown[at..]).into_iter().map(|more| at + more);
-    let mut all: Vec<usize> = change_indices(&shown[..at]).into_iter().chain([at]).chain(after).collect();
+fn change_indices(trials: &[TrialCapacity]) -> Vec<usize> {
+    let Some((at, ..)) = split_at_largest_change(trials) else { return Vec::new() };
+    let after = change_indices(&trials[at..]).into_iter().map(|more| at + more);
+    let mut all: Vec<usize> = change_indices(&trials[..at]).into_iter().chain([at]).chain(after).collect();
     for place in (1..all.len()).rev() {
         if all[place] - all[place - 1] < REPORTED_TRIALS_BEFORE_MIN {
             all.remove(place - 1);
@@ -222,11 +222,11 @@ fn change_indices(shown: &[TrialCapacity]) -> Vec<usize> {
 
 /// Returns the index where the capacities of the trials before and after differ most, and both
 /// median capacities, 1/s. Returns `None` if the capacities do not differ enough.
-fn split_at_largest_change(shown: &[TrialCapacity]) -> Option<(usize, f64, f64)> {
-    let last = shown.len().checked_sub(TRIALS_AFTER_CHANGE_MIN)?;
+fn split_at_largest_change(trials: &[TrialCapacity]) -> Option<(usize, f64, f64)> {
+    let last = trials.len().checked_sub(TRIALS_AFTER_CHANGE_MIN)?;
     let mut best: Option<(f64, (usize, f64, f64))> = None;
     for at in TRIALS_BEFORE_CHANGE_MIN..=last {
-        let (before, after) = shown.split_at(at);
+        let (before, after) = trials.split_at(at);
         let (from, to) = (median(before, |it| it.rps), median(after, |it| it.rps));
         let change = (to / from).ln();
         let error = |side: &[TrialCapacity]| {
@@ -243,7 +243,7 @@ fn split_at_largest_change(shown: &[TrialCapacity]) -> Option<(usize, f64, f64)>
         if !(is_beyond && on_side(after, change > 0.0) && on_side(before, change < 0.0)) {
             continue;
         }
-        let weight = change.abs() * (before.len() as f64 * after.len() as f64 / shown.len() as f64).sqrt();
+        let weight = change.abs() * (before.len() as f64 * after.len() as f64 / trials.len() as f64).sqrt();
         if best.is_none_or(|it| weight > it.0) {
             best = Some((weight, (at, from, to)));
         }
@@ -259,8 +259,8 @@ fn median_standard_error(side: &[TrialCapacity]) -> f64 {
     MEDIAN_TO_MEAN_ERROR_RATIO * deviation / (side.len() as f64).sqrt()
 }
 
-fn median(shown: &[TrialCapacity], of: impl Fn(&TrialCapacity) -> f64) -> f64 {
-    let values: Vec<f64> = shown.iter().map(of).collect();
+fn median(trials: &[TrialCapacity], of: impl Fn(&TrialCapacity) -> f64) -> f64 {
+    let values: Vec<f64> = trials.iter().map(of).collect();
     basics::median(&values).unwrap_or(0.0)
 }
 

@@ -161,13 +161,7 @@ impl QuotaEstimate {
             let windows = whole.len();
             let granted_requests = whole.iter().map(|it| it.1).sum::<f64>() / windows as f64;
             let rps_max = Some(granted_requests / window_s);
-            return Some(Quota {
-                granted_requests,
-                rejected_s,
-                window_s: Some(window_s),
-                windows,
-                rps_max,
-            });
+            return Some(Quota { granted_requests, rejected_s, window_s: Some(window_s), windows, rps_max });
         }
         match self.openings[..] {
             // The quota was exhausted, and no window opened while the search waited.

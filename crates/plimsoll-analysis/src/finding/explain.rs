@@ -173,11 +173,11 @@ pub fn explain_search<'a>(searched: &Assessment<SearchFinding<'a>>) -> Assessmen
 
 /// Returns the bottleneck of a search's load line, from the trials of that search. Returns `None`
 /// if there is no load line, or if the trials show no bottleneck of the server.
-pub fn bottleneck_of_search(found: &SearchFinding) -> Option<Bottleneck> {
-    let loads = Loads::from_search(&found.findings, &found.server.runs);
-    let explained = explain(&found.findings, &loads, &ExperimentLoads::default());
+pub fn bottleneck_of_search(finding: &SearchFinding) -> Option<Bottleneck> {
+    let loads = Loads::from_search(&finding.findings, &finding.server.runs);
+    let explained = explain(&finding.findings, &loads, &ExperimentLoads::default());
     let (_, explanation) = explained.doubts_and_figures();
-    let how = explanation.visible_effect.clone().filter(|_| found.findings.load_line_rps.rps > 0.0)?;
+    let how = explanation.visible_effect.clone().filter(|_| finding.findings.load_line_rps.rps > 0.0)?;
     let first = explanation.causes.first()?;
     Some(Bottleneck { cause: explanation.cause, subject: first.subject.clone(), effect: how })
 }

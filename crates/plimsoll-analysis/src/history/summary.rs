@@ -76,8 +76,8 @@ fn load_summary(summary: &Summary, cpu_us: Option<f64>, doubts: &Doubts) -> Stud
     }
 }
 
-fn search_summary(found: &SearchFinding) -> StudySummary {
-    let findings = &found.findings;
+fn search_summary(finding: &SearchFinding) -> StudySummary {
+    let findings = &finding.findings;
     let line = findings.load_line_rps;
     let count = |verdict: Verdict| findings.trials.iter().filter(|trial| trial.verdict == verdict).count() as u64;
     let trials = [count(Verdict::Pass), count(Verdict::Fail), count(Verdict::Void)];
@@ -91,7 +91,7 @@ fn search_summary(found: &SearchFinding) -> StudySummary {
     StudySummary {
         line: Some(LineSummary { rps: line.rps, lower: line.lower, upper: line.upper, confirmed: line.confirmed }),
         p99_ns: p99_at_line_ns(&findings.trials, line.rps),
-        cpu_us: found.cpu_us_at_load_line(),
+        cpu_us: finding.cpu_us_at_load_line(),
         trials,
         void: void.map(str::to_owned),
         ..StudySummary::default()

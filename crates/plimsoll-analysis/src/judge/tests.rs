@@ -282,10 +282,10 @@ fn a_server_stall_fails_a_generator_limited_trial() {
 
 /// Creates the probe readings of a machine of two cores. The load used 0.6 cores, and other
 /// processes used `others` cores.
-fn probes_with_interference(others: f64, seconds: f64) -> Probes {
+fn probes_with_interference(other_cores: f64, seconds: f64) -> Probes {
     let mut probes = Probes::default();
     for (name, kind, rate) in [
-        ("host.cpu_idle", SeriesKind::Counter, 2.0 - 0.6 - others),
+        ("host.cpu_idle", SeriesKind::Counter, 2.0 - 0.6 - other_cores),
         ("server.cpu", SeriesKind::Counter, 0.4),
         ("client.cpu", SeriesKind::Counter, 0.2),
         ("host.cores", SeriesKind::Gauge, 0.0),

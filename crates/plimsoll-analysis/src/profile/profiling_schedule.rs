@@ -60,7 +60,8 @@ impl ProfilingSchedule {
         let before = next(tenths(cpu_ns / 2), 0);
         let cpu_interval_ns = next(cpu_ns, PAUSE_AFTER_PROFILE_NS);
         let after = next(tenths(cpu_ns / 2), 0);
-        let other_kinds_interval_ns = next(u64::from(Self::other_kinds_seconds(cpu_seconds)) * SECOND, PAUSE_AFTER_PROFILE_NS);
+        let other_kinds_interval_ns =
+            next(u64::from(Self::other_kinds_seconds(cpu_seconds)) * SECOND, PAUSE_AFTER_PROFILE_NS);
         ProfilingSchedule {
             warmup_ns: WARMUP_NS,
             unprofiled_intervals_ns: [before, after],
@@ -201,12 +202,20 @@ mod tests {
                 end_ns,
             } = ProfilingSchedule::new(seconds);
             assert_eq!((warmup_ns, before.1), (before.0, cpu_interval_ns.0));
-            assert!(cpu_interval_ns.1 < after.0 && after.1 <= other_kinds_interval_ns.0 && other_kinds_interval_ns.1 < end_ns);
+            assert!(
+                cpu_interval_ns.1 < after.0
+                    && after.1 <= other_kinds_interval_ns.0
+                    && other_kinds_interval_ns.1 < end_ns
+            );
             assert_eq!(cpu_interval_ns.1 - cpu_interval_ns.0, u64::from(seconds) * SECOND);
             // Both intervals without profiling together are as long as the CPU profile, to a fifth
             // of a second.
             assert!(before.1 - before.0 + after.1 - after.0 - (cpu_interval_ns.1 - cpu_interval_ns.0) <= SECOND / 5);
-            assert!([before, after, cpu_interval_ns, other_kinds_interval_ns].iter().all(|(a, b)| a % (SECOND / 10) == 0 && b % (SECOND / 10) == 0));
+            assert!(
+                [before, after, cpu_interval_ns, other_kinds_interval_ns]
+                    .iter()
+                    .all(|(a, b)| a % (SECOND / 10) == 0 && b % (SECOND / 10) == 0)
+            );
         }
     }
 

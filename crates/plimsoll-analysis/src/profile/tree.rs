@@ -260,12 +260,7 @@ fn order_frames_for_drawing(
         &order[start..start + length]
     };
 
-    let mut tree = FlameGraphTree {
-        functions: Vec::new(),
-        nodes: Vec::new(),
-        has_merged_frames,
-        is_difference,
-    };
+    let mut tree = FlameGraphTree { functions: Vec::new(), nodes: Vec::new(), has_merged_frames, is_difference };
     // Maps a function to its index in the functions of the tree. The key `None` stands for the sum
     // of narrow frames.
     let mut names: HashMap<Option<u32>, u32> = HashMap::new();

@@ -83,34 +83,34 @@ struct RouteTest {
     p: f64,
 }
 
-/// Returns whether `counted` has enough blocks (paired loads) to prove an effect of a route at this
+/// Returns whether `blocks` has enough blocks (paired loads) to prove an effect of a route at this
 /// evaluation of the comparison, if all blocks agreed. A comparison does not end with fewer blocks
 /// (paired loads), because no route could then have a verdict.
-pub(super) fn can_prove_routes(counted: &[ComparisonBlock], evaluation: EvaluationNumber) -> bool {
-    let routes = counted.first().and_then(|block| block.arm_loads.first()).map_or(0, |reading| reading.routes.len());
+pub(super) fn can_prove_routes(blocks: &[ComparisonBlock], evaluation: EvaluationNumber) -> bool {
+    let routes = blocks.first().and_then(|block| block.arm_loads.first()).map_or(0, |reading| reading.routes.len());
     let error = INTERVAL_ERROR_PROBABILITY / (routes * RouteMeasure::ALL.len()).max(1) as f64 * evaluation.error_part();
-    routes == 0 || 2f64.powi(1 - counted.len().min(1000) as i32) <= error
+    routes == 0 || 2f64.powi(1 - blocks.len().min(1000) as i32) <= error
 }
 
 /// Compares all routes over the valid blocks (paired loads) at one evaluation of the comparison.
 /// The result is empty for a plan with a single route.
 pub(super) fn compare_routes(
     settings: &ComparisonRules,
-    counted: &[ComparisonBlock],
+    blocks: &[ComparisonBlock],
     evaluation: EvaluationNumber,
 ) -> Vec<RouteComparison> {
-    let Some(first) = counted.first().and_then(|block| block.arm_loads.first()) else { return Vec::new() };
+    let Some(first) = blocks.first().and_then(|block| block.arm_loads.first()) else { return Vec::new() };
     let mut routes: Vec<RouteComparison> = Vec::with_capacity(first.routes.len());
     let mut tests = Vec::with_capacity(first.routes.len() * RouteMeasure::ALL.len());
     for (number, route) in first.routes.iter().enumerate() {
-        let (both, sides) = blocks_with_route_on_both_sides(counted, number);
+        let (both, sides) = blocks_with_route_on_both_sides(blocks, number);
         for measure in RouteMeasure::ALL {
             if let Ok(effect) = measure.effect_quantity(&sides).compute_effect(&both) {
                 let p = (effect.p_two_sided() / evaluation.error_part()).min(1.0);
                 tests.push(RouteTest { route: number, measure, effect, p });
             }
         }
-        routes.push(route_totals(&route.name, counted, number, sides.len()));
+        routes.push(route_totals(&route.name, blocks, number, sides.len()));
     }
     let adjusted = basics::holm_adjusted_p(&tests.iter().map(|test| test.p).collect::<Vec<_>>());
     let mut order: Vec<usize> = (0..tests.len()).collect();
@@ -138,7 +138,7 @@ pub(super) fn compare_routes(
 /// Returns the blocks (paired loads) in which A and B got requests of the route with index `at`,
 /// and the route's readings in these blocks.
 fn blocks_with_route_on_both_sides(
-    counted: &[ComparisonBlock],
+    blocks: &[ComparisonBlock],
     at: usize,
 ) -> (Vec<ComparisonBlock>, Vec<[ArmRouteFigures; 2]>) {
     let of = |block: &ComparisonBlock, arm: usize| {
@@ -146,7 +146,7 @@ fn blocks_with_route_on_both_sides(
     };
     let both = |block: &ComparisonBlock| Some([of(block, 0)?, of(block, 1)?]);
     let is_asked = |sides: &[ArmRouteFigures; 2]| sides.iter().all(|route| route.response_times.scheduled > 0);
-    counted.iter().filter_map(|block| Some((block.clone(), both(block).filter(is_asked)?))).unzip()
+    blocks.iter().filter_map(|block| Some((block.clone(), both(block).filter(is_asked)?))).unzip()
 }
 
 /// Sums the requests and the successes of a route over all blocks (paired loads). Leaves the

@@ -83,12 +83,12 @@ impl<M> MeasureComparison<M> {
 /// because a few blocks (paired loads) that other processes disturbed can distort the mean. The
 /// test of the ranks counts only if the mean and the median have the same sign. Each of the two
 /// sign-flip tests has its own error probability.
-fn is_difference_real(seen: &EvaluationResult, ratios_by_block: &[f64]) -> bool {
-    let error = RANKS_ALARM_ERROR * seen.number.error_part();
+fn is_difference_real(result: &EvaluationResult, ratios_by_block: &[f64]) -> bool {
+    let error = RANKS_ALARM_ERROR * result.number.error_part();
     let middle = basics::median(ratios_by_block).unwrap_or(0.0);
     let by_ranks =
-        middle * seen.estimate > 0.0 && seen.is_resolved && basics::sign_flip_p_value(ratios_by_block) <= error;
-    by_ranks || seen.alarm_interval.is_some_and(|wide| !wide.contains(0.0))
+        middle * result.estimate > 0.0 && result.is_resolved && basics::sign_flip_p_value(ratios_by_block) <= error;
+    by_ranks || result.alarm_interval.is_some_and(|wide| !wide.contains(0.0))
 }
 
 /// Gives the verdict on a difference between A and B at one evaluation of the comparison. All
@@ -98,13 +98,14 @@ fn is_difference_real(seen: &EvaluationResult, ratios_by_block: &[f64]) -> bool 
 /// whole interval is outside the margin. At the last evaluation, a real difference exceeds the
 /// margin if its estimate is outside the margin. A difference is inside the margin if its whole
 /// equivalence interval is inside the margin.
-fn difference_verdict(seen: &EvaluationResult, real: bool, margin: f64, more_is_better: bool) -> ProveVerdict {
-    let last = seen.number == EvaluationNumber::Last;
-    let Some(interval) = seen.interval else { return ProveVerdict::Inconclusive };
-    let inside = seen.equivalence.is_some_and(|interval| interval.is_within_ratio(margin));
-    let beyond = if last { seen.estimate.abs() > margin } else { interval.lower > margin || interval.upper < -margin };
+fn difference_verdict(result: &EvaluationResult, real: bool, margin: f64, more_is_better: bool) -> ProveVerdict {
+    let last = result.number == EvaluationNumber::Last;
+    let Some(interval) = result.interval else { return ProveVerdict::Inconclusive };
+    let inside = result.equivalence.is_some_and(|interval| interval.is_within_ratio(margin));
+    let beyond =
+        if last { result.estimate.abs() > margin } else { interval.lower > margin || interval.upper < -margin };
     match (real, beyond, inside) {
-        (true, true, _) if (seen.estimate > 0.0) == more_is_better => ProveVerdict::Better,
+        (true, true, _) if (result.estimate > 0.0) == more_is_better => ProveVerdict::Better,
         (true, true, _) => ProveVerdict::Worse,
         (false, _, true) => ProveVerdict::Same,
         (true, false, true) => ProveVerdict::Small,

@@ -118,15 +118,15 @@ pub struct ComparisonResult {
 /// Returns the evaluation of the comparison that is planned after exactly these blocks (paired
 /// loads), and its decision. Returns `None` if no evaluation is planned after these blocks, or if
 /// the evaluation's verdict is not certain.
-fn certain_decision(settings: &ComparisonRules, counted: &[ComparisonBlock]) -> Option<(EvaluationNumber, Decision)> {
+fn certain_decision(settings: &ComparisonRules, blocks: &[ComparisonBlock]) -> Option<(EvaluationNumber, Decision)> {
     let number =
-        evaluations::planned_evaluation(counted.len()).filter(|number| by_route::can_prove_routes(counted, *number))?;
+        evaluations::planned_evaluation(blocks.len()).filter(|number| by_route::can_prove_routes(blocks, *number))?;
     // Most evaluations give no certain verdict. The primary measure and the success rate alone show
     // quickly whether a certain verdict is possible.
-    if !verdict::may_be_certain(settings, counted, number) {
+    if !verdict::may_be_certain(settings, blocks, number) {
         return None;
     }
-    let decision = decide_verdict(settings, counted, number);
+    let decision = decide_verdict(settings, blocks, number);
     (decision.verdict != ProveVerdict::Inconclusive).then_some((number, decision))
 }
 
@@ -154,12 +154,12 @@ pub fn interim_estimate(settings: &ComparisonRules, blocks: &[ComparisonBlock]) 
 
 fn estimate_from_blocks(
     settings: &ComparisonRules,
-    counted: &[ComparisonBlock],
+    blocks: &[ComparisonBlock],
     evaluation: EvaluationNumber,
 ) -> Option<InterimEstimate> {
-    let seen = EvaluationResult::from_effect(&rules::effect_of_measure(counted, settings.primary).ok()?, evaluation, 1);
+    let seen = EvaluationResult::from_effect(&rules::effect_of_measure(blocks, settings.primary).ok()?, evaluation, 1);
     Some(InterimEstimate {
-        blocks: counted.len(),
+        blocks: blocks.len(),
         ratio: seen.estimate.exp(),
         ratio_interval: seen.interval.map(|interval| interval.map(f64::exp)),
     })
@@ -249,9 +249,9 @@ pub fn compute_comparison_result(
 
 /// Returns the standard deviation of a load's value on one side, as a share. The estimate uses the
 /// differences between neighbouring loads, so that drift has no effect.
-fn relative_deviation(counted: &[ComparisonBlock], measure: Criterion, side: usize) -> Option<f64> {
+fn relative_deviation(blocks: &[ComparisonBlock], measure: Criterion, side: usize) -> Option<f64> {
     let values: Vec<f64> =
-        counted.iter().filter_map(|block| block.arm_loads[side].measure_value(measure)).map(f64::ln).collect();
+        blocks.iter().filter_map(|block| block.arm_loads[side].measure_value(measure)).map(f64::ln).collect();
     let squares: Vec<f64> =
         values.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).filter(|square| square.is_finite()).collect();
     (squares.len() >= VARIATION_PAIRS_MIN).then(|| (squares.iter().sum::<f64>() / squares.len() as f64 / 2.0).sqrt())

@@ -23,9 +23,9 @@ const VERDICT_BLOCKS_MIN: usize = 10;
 /// total number of blocks is n = (3.35 s / margin)^2, where s is the standard deviation of a block.
 /// The total number is at least 1.5 times the present number of blocks. If a quantile has too few
 /// requests so far, the total is the number of blocks with enough requests.
-pub(super) fn further_blocks_needed(settings: &ComparisonRules, counted: &[ComparisonBlock]) -> usize {
-    let n = counted.len();
-    let effect = match effect_of_measure(counted, settings.primary) {
+pub(super) fn further_blocks_needed(settings: &ComparisonRules, blocks: &[ComparisonBlock]) -> usize {
+    let n = blocks.len();
+    let effect = match effect_of_measure(blocks, settings.primary) {
         Ok(effect) => effect,
         Err(EffectUnavailable::TooFewRequests { q, requests }) if requests > 0.0 => {
             let needed = (QUANTILE_REQUESTS_FACTOR * quantile_requests_needed(q) * n as f64 / requests).ceil() as usize;

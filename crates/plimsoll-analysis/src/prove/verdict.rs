@@ -71,7 +71,7 @@ const STATUS_TOLERANCE: f64 = 0.001;
 /// Makes the decision at one evaluation of the comparison, from all valid blocks (paired loads).
 pub(super) fn decide_verdict(
     settings: &ComparisonRules,
-    counted: &[ComparisonBlock],
+    blocks: &[ComparisonBlock],
     evaluation: EvaluationNumber,
 ) -> Decision {
     let judged = |measure: Criterion, primary, family| JudgementSettings {
@@ -81,9 +81,9 @@ pub(super) fn decide_verdict(
         primary,
         more_is_better: measure.more_is_better(),
     };
-    let success = compare_success_rates(counted, evaluation);
-    let secondary = compare_secondary_measures(settings, counted, judged, evaluation);
-    let effect = match effect_of_measure(counted, settings.primary) {
+    let success = compare_success_rates(blocks, evaluation);
+    let secondary = compare_secondary_measures(settings, blocks, judged, evaluation);
+    let effect = match effect_of_measure(blocks, settings.primary) {
         Ok(effect) => effect,
         Err(why) => {
             let fallen = success.is_some_and(|success| success.has_fallen);
@@ -94,20 +94,20 @@ pub(super) fn decide_verdict(
             return Decision { verdict, primary: None, secondary, success, reason: Some(reason) };
         }
     };
-    let values = ratios_by_block(counted, settings.primary);
+    let values = ratios_by_block(blocks, settings.primary);
     let mut primary = compare_measure(&effect, settings.primary, judged(settings.primary, true, 1), &values);
     primary.p = (primary.p / evaluation.error_part()).min(1.0);
     let (said, more_is_better) = (primary.verdict, settings.primary.more_is_better());
     let against = match said {
         // Outlier blocks in which B is much worse contradict the verdict "better". Outlier blocks
         // in which A is much worse are a part of B's advantage.
-        ProveVerdict::Better => evidence_against_better(settings, counted).or_else(|| {
+        ProveVerdict::Better => evidence_against_better(settings, blocks).or_else(|| {
             side_with_bad_outliers(&values, more_is_better).filter(|(side, _)| *side == 'B').map(|(_, text)| text)
         }),
-        ProveVerdict::Same | ProveVerdict::Small => evidence_against_better(settings, counted)
+        ProveVerdict::Same | ProveVerdict::Small => evidence_against_better(settings, blocks)
             .or_else(|| worse_secondary_measure(&secondary))
             .or_else(|| side_with_bad_outliers(&values, more_is_better).map(|(_, text)| text))
-            .or_else(|| describe_trend(counted, settings.primary)),
+            .or_else(|| describe_trend(blocks, settings.primary)),
         ProveVerdict::Worse | ProveVerdict::Inconclusive => None,
     };
     let (verdict, reason) = match (said, against) {
@@ -131,23 +131,23 @@ pub(super) fn decide_verdict(
 /// only the primary measure and the success rate, because they are quick to compute.
 pub(super) fn may_be_certain(
     settings: &ComparisonRules,
-    counted: &[ComparisonBlock],
+    blocks: &[ComparisonBlock],
     evaluation: EvaluationNumber,
 ) -> bool {
     let more_is_better = settings.primary.more_is_better();
     let judged = JudgementSettings { margin: settings.margin, evaluation, family: 1, primary: true, more_is_better };
-    let verdict = effect_of_measure(counted, settings.primary).map(|effect| {
-        compare_measure(&effect, settings.primary, judged, &ratios_by_block(counted, settings.primary)).verdict
+    let verdict = effect_of_measure(blocks, settings.primary).map(|effect| {
+        compare_measure(&effect, settings.primary, judged, &ratios_by_block(blocks, settings.primary)).verdict
     });
     verdict.is_ok_and(|verdict| verdict != ProveVerdict::Inconclusive)
-        || compare_success_rates(counted, evaluation).is_some_and(|success| success.has_fallen)
+        || compare_success_rates(blocks, evaluation).is_some_and(|success| success.has_fallen)
 }
 
 /// Compares the secondary measures. Each measure gets an equal part of this evaluation's error
 /// probability, and the p-values are adjusted for the number of measures.
 fn compare_secondary_measures(
     settings: &ComparisonRules,
-    counted: &[ComparisonBlock],
+    blocks: &[ComparisonBlock],
     judged: impl Fn(Criterion, bool, usize) -> JudgementSettings,
     evaluation: EvaluationNumber,
 ) -> Vec<MeasureComparison> {
@@ -156,7 +156,7 @@ fn compare_secondary_measures(
     let beside = |measure: &Criterion| {
         *measure != settings.primary && (*measure != Criterion::Goodput || !settings.primary.needs_fixed_rate())
     };
-    let taken = |measure| Some((measure, effect_of_measure(counted, measure).ok()?));
+    let taken = |measure| Some((measure, effect_of_measure(blocks, measure).ok()?));
     let effects: Vec<(Criterion, EffectEstimate)> =
         Criterion::ALL.into_iter().filter(beside).filter_map(taken).collect();
     let mut compared: Vec<MeasureComparison> = effects
@@ -171,8 +171,8 @@ fn compare_secondary_measures(
 }
 
 /// Compares the success rates of A and B; `None` without a block (paired loads).
-fn compare_success_rates(counted: &[ComparisonBlock], evaluation: EvaluationNumber) -> Option<SuccessRateComparison> {
-    let amounts = side_values(counted, |reading| {
+fn compare_success_rates(blocks: &[ComparisonBlock], evaluation: EvaluationNumber) -> Option<SuccessRateComparison> {
+    let amounts = side_values(blocks, |reading| {
         let (of, per) = (reading.response_times.succeeded() as f64, reading.response_times.scheduled as f64);
         Some(BlockRatio { numerator: of, divisor: per })
     })?;
@@ -187,8 +187,8 @@ fn compare_success_rates(counted: &[ComparisonBlock], evaluation: EvaluationNumb
     })
 }
 
-fn evidence_against_better(settings: &ComparisonRules, counted: &[ComparisonBlock]) -> Option<String> {
-    describe_response_difference(counted)
+fn evidence_against_better(settings: &ComparisonRules, blocks: &[ComparisonBlock]) -> Option<String> {
+    describe_response_difference(blocks)
         .filter(|differing| differing.is_large && !settings.answers_may_differ)
         .map(|it| it.text)
 }
@@ -209,15 +209,15 @@ fn is_effect_beyond_chance(effect: &EffectEstimate) -> bool {
 }
 
 /// Describes how the responses of both sides differ, in status or in size.
-pub(super) fn describe_response_difference(counted: &[ComparisonBlock]) -> Option<ResponseDifference> {
-    let weights = vec![1.0; counted.len()];
+pub(super) fn describe_response_difference(blocks: &[ComparisonBlock]) -> Option<ResponseDifference> {
+    let weights = vec![1.0; blocks.len()];
     let compared = |of: &dyn Fn(&ArmLoadFigures) -> BlockRatio| {
-        let amounts = side_values(counted, |reading| Some(of(reading)))?;
+        let amounts = side_values(blocks, |reading| Some(of(reading)))?;
         let sum = |side: usize, of: fn(&BlockRatio) -> f64| amounts.iter().map(|block| of(&block[side])).sum::<f64>();
         let shares = [0, 1].map(|side| sum(side, |it| it.numerator) / sum(side, |it| it.divisor));
         Some((EffectEstimate::ratio_of_amounts(&amounts, &weights)?, shares))
     };
-    let statuses: BTreeSet<u16> = counted
+    let statuses: BTreeSet<u16> = blocks
         .iter()
         .flat_map(|block| &block.arm_loads)
         .flat_map(|reading| reading.statuses.iter().map(|(status, _)| status))

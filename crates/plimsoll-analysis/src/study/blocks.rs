@@ -54,14 +54,7 @@ impl ComparisonStudy {
         };
         let blocks_so_far = RecordedBlocks::new(blocks.arms.len());
         let profiles = spec.profiles_spec().cloned();
-        Some(ComparisonStudy {
-            spec: blocks.clone(),
-            profiles,
-            rules,
-            load_rules,
-            blocks: blocks_so_far,
-            loads: None,
-        })
+        Some(ComparisonStudy { spec: blocks.clone(), profiles, rules, load_rules, blocks: blocks_so_far, loads: None })
     }
 
     /// Returns the rules that decide a comparison of two builds; `None` for a ladder of endpoints.

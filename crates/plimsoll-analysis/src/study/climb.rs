@@ -187,12 +187,7 @@ pub(super) fn find_arm_peak(spec: &BlocksSpec, tag: LoadTag, trials: &[&Trial]) 
         }
         let goodput_rps = summary.offered_unit_rps();
         flat = if goodput_rps > best * GOODPUT_GROWTH_FACTOR_MIN { 0 } else { flat + 1 };
-        tried.push(ArmPeak {
-            users,
-            goodput_rps,
-            service_mean_ns: summary.routes_sum.service.mean_ns,
-            responses,
-        });
+        tried.push(ArmPeak { users, goodput_rps, service_mean_ns: summary.routes_sum.service.mean_ns, responses });
         // The climb stops here. With more users, a slow server would still process the requests of
         // one load when the next load begins.
         if flat >= 2 || smallest_ample_load(&tried).is_some() || ended_ns >= finish_ns {
@@ -237,23 +232,23 @@ fn saturating_peak(tried: &[ArmPeak]) -> Option<ArmPeak> {
 
 /// Computes the load of each arm (compared target) from the arm's highest goodput and the time left
 /// for all blocks. Arms that are compared with each other have equal loads.
-pub fn plan_arm_loads(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
-    if wanted.has_separate_loads {
-        return arm_loads_for_peaks(spec, wanted, peaks, left_ns);
+pub fn plan_arm_loads(spec: &BlocksSpec, load_rules: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
+    if load_rules.has_separate_loads {
+        return arm_loads_for_peaks(spec, load_rules, peaks, left_ns);
     }
     let users = spec.users.or(peaks.iter().map(|peak| peak.users).max()).unwrap_or(1);
     let goodput_rps = peaks.iter().map(|peak| peak.goodput_rps).fold(f64::INFINITY, f64::min);
     let mean_ns = peaks.iter().map(|peak| peak.service_mean_ns).fold(0.0, f64::max);
     // By Little's law, `waiting_ns` is the response time of the slower side if it gets as many
     // users as saturate the faster side.
-    let waiting_ns = if wanted.has_fixed_rate { 0.0 } else { users as f64 * 1e9 / goodput_rps };
+    let waiting_ns = if load_rules.has_fixed_rate { 0.0 } else { users as f64 * 1e9 / goodput_rps };
     let hardest = ArmPeak { users, goodput_rps, service_mean_ns: mean_ns.max(waiting_ns), responses: 0.0 };
-    arm_loads_for_peaks(spec, wanted, &vec![hardest; peaks.len()], left_ns)
+    arm_loads_for_peaks(spec, load_rules, &vec![hardest; peaks.len()], left_ns)
 }
 
-fn arm_loads_for_peaks(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
+fn arm_loads_for_peaks(spec: &BlocksSpec, load_rules: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
     let slowest = peaks.iter().map(|peak| peak.goodput_rps).fold(f64::INFINITY, f64::min);
-    let rate = wanted
+    let rate = load_rules
         .has_fixed_rate
         .then(|| spec.rate.unwrap_or_else(|| round_to_two_digits(slowest * FIXED_RATE_GOODPUT_SHARE)));
     let lengths = peaks.iter().map(|peak| {

@@ -128,10 +128,10 @@ impl Author for BatchTimingAuthor {
         if self.inner.wants_responses() { self.inner.receive_response(answer) } else { Ok(()) }
     }
 
-    fn receive_lost_response(&mut self, lost: &LostResponse) {
-        self.record_times(lost.times);
+    fn receive_lost_response(&mut self, response: &LostResponse) {
+        self.record_times(response.times);
         if self.inner.wants_responses() {
-            self.inner.receive_lost_response(lost);
+            self.inner.receive_lost_response(response);
         }
     }
 }

@@ -162,26 +162,26 @@ impl SimH2Connection {
         if is_whole { ServerReaction::AcceptRequest(stream) } else { ServerReaction::SendBytes(Vec::new()) }
     }
 
-    /// Returns the next bytes of a response with `left` remaining messages, and whether the
-    /// connection ends after these bytes. `None`: the client cancelled the stream.
-    pub fn next_response_bytes(&mut self, stream: u32, left: u32) -> Option<(Vec<u8>, bool)> {
+    /// Returns the next bytes of a response with `messages_left` remaining messages, and whether
+    /// the connection ends after these bytes. `None`: the client cancelled the stream.
+    pub fn next_response_bytes(&mut self, stream: u32, messages_left: u32) -> Option<(Vec<u8>, bool)> {
         let at = self.active.iter().position(|active| *active == stream)?;
         let (messages, _) = self.how.messages;
-        let mut said = match left {
+        let mut said = match messages_left {
             _ if messages == 0 => [
                 encode_frame(HEADERS, END_HEADERS, stream, ENCODED_STATUS_200),
                 encode_frame(DATA, END_STREAM, stream, b"hello"),
             ]
             .concat(),
             0 => encode_frame(HEADERS, END_HEADERS | END_STREAM, stream, GRPC_STATUS_TRAILERS),
-            _ if left == messages => [
+            _ if messages_left == messages => [
                 encode_frame(HEADERS, END_HEADERS, stream, ENCODED_STATUS_200),
                 encode_frame(DATA, 0, stream, EMPTY_GRPC_MESSAGE),
             ]
             .concat(),
             _ => encode_frame(DATA, 0, stream, EMPTY_GRPC_MESSAGE),
         };
-        if left == 0 {
+        if messages_left == 0 {
             self.active.remove(at);
         }
         if !self.leaves && self.how.goaway_after.is_some_and(|most| self.opened >= most) {

@@ -152,16 +152,16 @@ impl<N: Net> Worker<N> {
     /// Counts an ended session, if the session is measured, and closes the own connection of the
     /// session.
     #[inline(never)]
-    fn count_ended_session(&mut self, ended: EndedSession) {
-        if ended.measured {
-            self.recorder.count_ended_session(ended.completed.then(|| self.now_ns - ended.intended_ns));
+    fn count_ended_session(&mut self, session: EndedSession) {
+        if session.measured {
+            self.recorder.count_ended_session(session.completed.then(|| self.now_ns - session.intended_ns));
         }
-        self.close_session_connection(ended);
+        self.close_session_connection(session);
     }
 
     /// Closes the connection that belonged to an ended session.
-    fn close_session_connection(&mut self, ended: EndedSession) {
-        if let Some(slot) = ended.slot {
+    fn close_session_connection(&mut self, session: EndedSession) {
+        if let Some(slot) = session.slot {
             self.connections[slot as usize].is_session_owned = false;
             self.close(slot);
             self.make_slot_available(slot);
@@ -357,8 +357,8 @@ impl<N: Net> Worker<N> {
     /// Handles a session that ended without a request. In a closed loop, the user of the session
     /// waits before its next session, to avoid an endless loop.
     #[cold]
-    fn handle_empty_session(&mut self, user: u64, ended: EndedSession) {
-        self.count_ended_session(ended);
+    fn handle_empty_session(&mut self, user: u64, session: EndedSession) {
+        self.count_ended_session(session);
         if matches!(self.starts, RequestStarts::Closed(_)) {
             self.delay_user(user, RECONNECT_PAUSE_NS, None);
         }

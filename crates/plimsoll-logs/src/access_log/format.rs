@@ -264,8 +264,13 @@ impl Format {
         Format::new(name.to_owned(), stamp, LogLineParser::Text(pattern))
     }
 
-    fn from_pairs(notation: PairNotation, name: &str, stamp: TimestampMeaning, wanted: &[PathMeaning]) -> Format {
-        Format::new(name.to_owned(), stamp, LogLineParser::Pairs(notation, PathNode::new(wanted)))
+    fn from_pairs(
+        notation: PairNotation,
+        name: &str,
+        stamp: TimestampMeaning,
+        path_meanings: &[PathMeaning],
+    ) -> Format {
+        Format::new(name.to_owned(), stamp, LogLineParser::Pairs(notation, PathNode::new(path_meanings)))
     }
 
     /// Sets the field that identifies sessions. The word `client` means the client address. Any
@@ -292,9 +297,9 @@ fn split_session_choice(session: Option<&str>) -> (Option<&str>, bool) {
 
 /// Splits a format in the notation of [`KNOWN_TEXT_FORMATS`] into fields, which are written as
 /// `<...>`, and fixed texts.
-fn parse_format_pieces(written: &str) -> Vec<FormatPiece> {
+fn parse_format_pieces(text: &str) -> Vec<FormatPiece> {
     let mut out = Vec::new();
-    let mut rest = written;
+    let mut rest = text;
     while let Some((before, after)) = rest.split_once('<') {
         if !before.is_empty() {
             out.push(FormatPiece::Text(before.as_bytes().to_vec()));

@@ -26,9 +26,9 @@ pub(super) struct PathNode {
 
 impl PathNode {
     /// Builds the tree of the wanted paths. If a path occurs twice, its first meaning applies.
-    pub fn new(wanted: &[PathMeaning]) -> PathNode {
+    pub fn new(path_meanings: &[PathMeaning]) -> PathNode {
         let mut root = PathNode::default();
-        for (path, place) in wanted {
+        for (path, place) in path_meanings {
             root.add(path, place);
             // Some logs write a whole path as one name with dots.
             if path.len() > 1 {

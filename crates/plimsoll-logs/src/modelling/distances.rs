@@ -290,7 +290,8 @@ impl ModelDistances {
             let chance = chance_difference(draws, |draw| draw.dispersion[at].unwrap_or(0.0));
             log.dispersion[at].map_or(bound, |index| bound.max(chance / index.max(f64::MIN_POSITIVE)))
         };
-        let (visit_requests_difference_max, hit_ratio_difference_max) = (visit_off_max.collect(), hit_off_max.collect());
+        let (visit_requests_difference_max, hit_ratio_difference_max) =
+            (visit_off_max.collect(), hit_off_max.collect());
         let three =
             |log: [f64; 3], model: [f64; 3]| (0..3).map(|at| (COMPARED_QUANTILES[at], log[at], model[at])).collect();
         let pairs: std::collections::BTreeSet<_> = log.transitions.keys().chain(model.transitions.keys()).collect();

@@ -237,7 +237,8 @@ impl TrafficModel {
             keys_withheld: targets.keys,
         };
         let text = draft.finish("the traffic model has no request to send").ok()?.text;
-        let response_times_mean_ns = answers.iter().map(|(sum, count)| (sum / u128::from((*count).max(1))) as u64).collect();
+        let response_times_mean_ns =
+            answers.iter().map(|(sum, count)| (sum / u128::from((*count).max(1))) as u64).collect();
         let endpoints = routes.into_iter().zip(0..).collect();
         Some(TrafficModel {
             text,

@@ -77,7 +77,7 @@ fn length_class(routes: &[RouteNumber]) -> u32 {
 /// Adjusts weights until every endpoint has its wanted number of requests and the visits have the
 /// wanted lengths (generalized iterative scaling, Darroch and Ratcliff 1972). If no weights match
 /// both the numbers of requests and the lengths of visits, the numbers of requests take precedence.
-fn fit_weights(sequences: &mut [Sequence], wanted: &BTreeMap<RouteNumber, f64>, lengths: &BTreeMap<u32, f64>) {
+fn fit_weights(sequences: &mut [Sequence], route_weights: &BTreeMap<RouteNumber, f64>, lengths: &BTreeMap<u32, f64>) {
     let longest = sequences.iter().map(|sequence| sequence.routes.len()).max().unwrap_or(1) as f64;
     for round in 0..ADJUSTMENT_ROUNDS {
         let (mut asked, mut visits) = (BTreeMap::<RouteNumber, f64>::new(), BTreeMap::<u32, f64>::new());
@@ -88,7 +88,7 @@ fn fit_weights(sequences: &mut [Sequence], wanted: &BTreeMap<RouteNumber, f64>, 
         let with_lengths = round < ADJUSTMENT_ROUNDS - ENDPOINT_ONLY_ROUNDS;
         for Sequence { routes, weight } in sequences.iter_mut() {
             let lacks = |wanted: f64, is: f64| (wanted / is.max(1e-9)).ln();
-            let of_routes: f64 = routes.iter().map(|route| lacks(wanted[route], asked[route])).sum();
+            let of_routes: f64 = routes.iter().map(|route| lacks(route_weights[route], asked[route])).sum();
             *weight *= match lengths.get(&length_class(routes)).filter(|_| with_lengths) {
                 Some(count) => ((of_routes + lacks(*count, visits[&length_class(routes)])) / (longest + 1.0)).exp(),
                 None => (of_routes / routes.len() as f64).exp(),

@@ -247,8 +247,7 @@ impl<'f> RequestCollector<'f> {
     /// Returns the collected requests in order of time, or an error if the log had too many
     /// requests, paths or routes.
     pub fn finish(self) -> Result<LogRequests, ReplayError> {
-        let RequestCollector { routes, targets, mut requests, skip_counts, resolution_ns, is_full, .. } =
-            self;
+        let RequestCollector { routes, targets, mut requests, skip_counts, resolution_ns, is_full, .. } = self;
         if is_full {
             return Err(ReplayError::TooManyRequests);
         }
@@ -350,14 +349,7 @@ impl LogRequests {
         requests.truncate(kept);
         let entries: Vec<RequestListEntry> = requests.iter().map(listed_request).collect();
         let ReplayTiming { speed_milli, scale_milli, lines, .. } = *timing;
-        let facts = ReplayFacts {
-            speed_milli,
-            scale_milli,
-            lines,
-            skip_counts,
-            has_whole_seconds,
-            sessions: None,
-        };
+        let facts = ReplayFacts { speed_milli, scale_milli, lines, skip_counts, has_whole_seconds, sessions: None };
         let targets = Arc::new(targets);
         Ok(Replay {
             routes,

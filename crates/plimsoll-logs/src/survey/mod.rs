@@ -343,7 +343,7 @@ pub struct LogFigures {
     pub sizes: Histogram,
     /// The durations of requests, ns.
     pub durations: Histogram,
-    /// The length of each interval in `moments`, s.
+    /// The length of each interval in `intervals`, s.
     pub interval_s: f64,
     /// The figures over time, in intervals of equal length from the first arrival on.
     pub intervals: Vec<TrafficInterval>,

@@ -26,14 +26,7 @@ pub(super) fn write_request_list(out: &mut Vec<u8>, listed: &RequestList) {
             append_field(out, tag, |out| numbers.iter().for_each(|number| append_varint(out, u64::from(*number))));
         }
     }
-    let ReplayFacts {
-        speed_milli,
-        scale_milli,
-        lines,
-        skip_counts,
-        has_whole_seconds,
-        sessions: drawn_from,
-    } = facts;
+    let ReplayFacts { speed_milli, scale_milli, lines, skip_counts, has_whole_seconds, sessions: drawn_from } = facts;
     append_number(out, 3, *speed_milli);
     append_number(out, 4, *scale_milli);
     append_number(out, 5, *lines);

@@ -9,17 +9,8 @@ use crate::load::{ArrivalSpacing, Load, LoadShape};
 use crate::tagged_fields::{FieldReader, append_field};
 
 pub(super) fn write_load(out: &mut Vec<u8>, load: &Load) {
-    let Load {
-        seed,
-        shape,
-        requests_max,
-        duration_ns,
-        warmup_ns,
-        grace_ns,
-        connections_ready,
-        interval_ns,
-        new_users,
-    } = load;
+    let Load { seed, shape, requests_max, duration_ns, warmup_ns, grace_ns, connections_ready, interval_ns, new_users } =
+        load;
     append_number(out, 1, *seed);
     // The curve of given arrival times is computed from the times, so the curve is not written.
     let follows = LoadCurve { stages: Vec::new() };

@@ -8,18 +8,8 @@ use crate::tagged_fields::{FieldReader, append_field};
 use crate::traffic::{Request, Route, StatusSet, TemplateFlags};
 
 pub(super) fn write_route(out: &mut Vec<u8>, route: &Route) {
-    let Route {
-        label,
-        request,
-        weight,
-        ok_status,
-        timeout_ns,
-        template_parts,
-        expect,
-        captures,
-        redirects_max,
-        grpc,
-    } = route;
+    let Route { label, request, weight, ok_status, timeout_ns, template_parts, expect, captures, redirects_max, grpc } =
+        route;
     let Request { method, target, headers, body } = request;
     append_bytes(out, 1, label.as_bytes());
     append_bytes(out, 2, method.as_bytes());

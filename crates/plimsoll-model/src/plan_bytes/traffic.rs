@@ -111,8 +111,8 @@ pub(super) fn read_traffic(message: FieldReader) -> Option<Traffic> {
     })
 }
 
-fn encode_one_off_requests(out: &mut Vec<u8>, asked: &OneOffRoute) {
-    let OneOffRoute { route: it, times, may_fail: may_continue } = asked;
+fn encode_one_off_requests(out: &mut Vec<u8>, route: &OneOffRoute) {
+    let OneOffRoute { route: it, times, may_fail: may_continue } = route;
     append_field(out, 1, |out| write_route(out, it));
     append_number(out, 2, u64::from(*times));
     append_number(out, 3, u64::from(*may_continue));
@@ -131,9 +131,9 @@ fn decode_one_off_requests(message: FieldReader) -> Option<OneOffRoute> {
 
 /// Encodes the setup and teardown requests as input of a digest, because a record contains only the
 /// digest of these requests. The result is empty without setup and teardown.
-pub(crate) fn setup_teardown_digest_input(around: &SetupTeardown) -> Vec<u8> {
+pub(crate) fn setup_teardown_digest_input(setup_teardown: &SetupTeardown) -> Vec<u8> {
     let mut out = Vec::new();
-    for (tag, list) in [(11, &around.setup), (12, &around.teardown)] {
+    for (tag, list) in [(11, &setup_teardown.setup), (12, &setup_teardown.teardown)] {
         for OneOffRoute { route, times, may_fail: may_continue } in list {
             append_field(&mut out, tag, |out| {
                 let Request { method, target, body, .. } = &route.request;

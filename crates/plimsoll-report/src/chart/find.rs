@@ -326,7 +326,7 @@ fn draw_trials_beyond_axis(
     canvas: &mut Canvas,
     plot: &Plot,
     all: &[Vec<(f64, &TrialOutcome)>],
-    taken: &mut OccupiedArea,
+    occupied: &mut OccupiedArea,
 ) {
     let (area, end) = (plot.area, plot.x.value_range().1);
     let numbered = all.iter().enumerate().flat_map(|(number, trials)| trials.iter().map(move |t| (number, t.0, t.1)));
@@ -352,7 +352,7 @@ fn draw_trials_beyond_axis(
     let words = TextLabel { text: &text, size: SMALL_FONT_SIZE, bold: false };
     let heights = [-5.0, 14.0, -20.0, 30.0, -36.0, 46.0, -60.0, 70.0, -100.0, 110.0, 150.0].map(|by| place + by);
     let places = heights.map(|height| ((area.right_edge() - 3.0, height), TextAnchor::End));
-    if let Some((at, anchor)) = taken.place_label(&words, area, places) {
+    if let Some((at, anchor)) = occupied.place_label(&words, area, places) {
         canvas.draw_text(at, &text, Font::new(SMALL_FONT_SIZE, paint).with_anchor(anchor).with_halo());
     }
 }
@@ -402,7 +402,7 @@ fn draw_load_line_interval(canvas: &mut Canvas, area: &Area, x: &Scale, findings
 }
 
 /// Draws the latency bounds of the SLO as horizontal lines with labels.
-fn draw_slo_bounds(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[NamedSearch], taken: &mut OccupiedArea) {
+fn draw_slo_bounds(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[NamedSearch], occupied: &mut OccupiedArea) {
     let mut drawn: Vec<(u64, String)> = Vec::new();
     for bound in searched.iter().flat_map(|s| s.findings.slo.response_bounds()) {
         let statistic =
@@ -425,7 +425,7 @@ fn draw_slo_bounds(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[Name
         let across = [0.0, 0.25, 0.5, 0.75].map(|share| (area.x + 8.0 + share * area.width, TextAnchor::Start));
         let across = || across.into_iter().chain([(area.right_edge() - 8.0, TextAnchor::End)]);
         let places = heights.into_iter().flat_map(|height| across().map(move |(x, anchor)| ((x, height), anchor)));
-        if let Some((at, anchor)) = taken.place_label(&words, area, places) {
+        if let Some((at, anchor)) = occupied.place_label(&words, area, places) {
             canvas.draw_text(at, &text, Font::new(SMALL_FONT_SIZE, Paint::Ink).bold().with_halo().with_anchor(anchor));
         }
     }
@@ -433,7 +433,7 @@ fn draw_slo_bounds(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[Name
 
 /// Draws the peak throughput, measured with a rising number of closed-loop users, as a dashed line
 /// with a label. Draws nothing if the peak is beyond the rate axis.
-fn draw_peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, taken: &mut OccupiedArea) {
+fn draw_peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, occupied: &mut OccupiedArea) {
     let (Some(at), Some(peak)) = (peak_position(area, x, findings), &findings.peak) else { return };
     canvas.draw_straight_line(
         (at, area.y),
@@ -448,7 +448,7 @@ fn draw_peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, t
     let sides = if at >= area.x_position(x, findings.load_line_rps.rps) { sides } else { [sides[1], sides[0]] };
     let heights = (0..12).map(|step| area.bottom_edge() - 9.0 - f64::from(step) * (area.height - 24.0) / 11.0);
     let places = heights.flat_map(|height| sides.map(|(x, anchor)| ((x, height), anchor)));
-    if let Some((place, anchor)) = taken.place_label(&words, area, places) {
+    if let Some((place, anchor)) = occupied.place_label(&words, area, places) {
         canvas.draw_text(place, &text, Font::new(SMALL_FONT_SIZE, Paint::Muted).with_anchor(anchor).with_halo());
     }
 }

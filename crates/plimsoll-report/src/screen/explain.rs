@@ -70,14 +70,14 @@ fn strongest_signal_rows(explanation: &Explanation) -> Vec<Vec<String>> {
 
 /// Formats which parts of the system were not observed, each with the reason; `None` if all parts
 /// were observed.
-fn unobserved_parts_text(found: &ExplainFinding, doubts: &Doubts) -> Option<String> {
-    let server = &found.search.server;
+fn unobserved_parts_text(finding: &ExplainFinding, doubts: &Doubts) -> Option<String> {
+    let server = &finding.search.server;
     let mut texts: Vec<String> = doubts.texts(|kind| kind == DoubtKind::Unmeasured).map(sentence_text).collect();
     let unseen = match &server.usage {
         Err(reason) => vec![format!("the server: {reason}")],
         Ok(_) => server.probe_notes().missing,
     };
-    let refused = match &found.explanation.functions {
+    let refused = match &finding.explanation.functions {
         Some(FunctionObservation::NotPermitted(why)) => Some(format!("functions: {why}")),
         Some(FunctionObservation::Costs(_)) | None => None,
     };
@@ -149,11 +149,11 @@ fn varied_setting_text(varied: &SettingEffect) -> String {
 /// Renders the first screen of an explanation.
 pub(crate) fn explain_screen(
     context: &RunContext,
-    found: &ExplainFinding,
+    finding: &ExplainFinding,
     doubts: &Doubts,
     profiles: Option<&ProfileFindings>,
 ) -> Screen<'static> {
-    let ExplainFinding { search, explanation } = found;
+    let ExplainFinding { search, explanation } = finding;
     let findings = &search.findings;
     let mut screen = Screen::new(explain_answer(explanation));
     if let Some(text) = certainty_text(explanation) {
@@ -187,7 +187,7 @@ pub(crate) fn explain_screen(
     if let Some(text) = own.or(sampled).and_then(|(comparison, level)| costliest_functions_text(comparison, level)) {
         screen.add_fact(2, "functions", text);
     }
-    if let Some(text) = unobserved_parts_text(found, doubts) {
+    if let Some(text) = unobserved_parts_text(finding, doubts) {
         screen.add_fact(1, "not observed", text);
     }
     match explanation.ruled_out.len() {
@@ -204,7 +204,7 @@ pub(crate) fn explain_screen(
         // The last row of the table is the sum of all places (such as queues) without their own
         // row.
         screen.add_table(0, &request_place_headings(findings), places, IN_FLIGHT_PLACES_SHOWN_MAX + 1);
-        if let Some(note) = unobserved_note(found) {
+        if let Some(note) = unobserved_note(finding) {
             screen.add_note(1, note);
         }
     }

@@ -173,11 +173,11 @@ pub(super) fn target_and_slo_arguments(context: &RunContext, slo: &Slo) -> Strin
 pub(crate) fn find_screen(
     experiment: &Experiment,
     context: &RunContext,
-    found: &SearchFinding,
+    finding: &SearchFinding,
     doubts: &Doubts,
     held_by: Option<&Bottleneck>,
 ) -> Screen<'static> {
-    let findings = &found.findings;
+    let findings = &finding.findings;
     let mut screen = Screen::new(short_load_line_sentence(findings));
     screen.add_fact(1, "target", context.target_text());
     if let Some(text) = load_line_certainty_text(findings, doubts) {
@@ -193,17 +193,17 @@ pub(crate) fn find_screen(
         }
         None => {}
     }
-    if let Some(text) = server_cpu_text(&found.server) {
+    if let Some(text) = server_cpu_text(&finding.server) {
         screen.add_fact(2, "server", text);
     }
     let counted = findings.rate_unit;
-    if let Some(planned) = found.planned_load {
+    if let Some(planned) = finding.planned_load {
         screen.add_fact(1, "plan with", planned_load_text(&planned, counted));
     }
-    if let Some(needed) = found.instance_estimate {
+    if let Some(needed) = finding.instance_estimate {
         screen.add_fact(1, "needs", needed_instances_text(&needed, counted));
     }
-    if let Some(soak) = &found.soak {
+    if let Some(soak) = &finding.soak {
         screen.add_fact(1, "soak", soak.soak_result_text());
     }
     if let Some(log) = &findings.log {

@@ -23,8 +23,8 @@ const AGENTS_MAX: usize = 5;
 const FAILURE_FACT_LABELS: [&str; 4] = ["statuses", "failed response", "not connected", "TLS failed"];
 
 /// Renders the first screen of a single load.
-pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'static> {
-    let summary = &found.summary;
+pub(crate) fn run_screen(context: &RunContext, finding: &RunFinding) -> Screen<'static> {
+    let summary = &finding.summary;
     let answer = run_answer(context.plan, summary);
     let mut screen = Screen::new(match summary.generator.is_limit {
         true => format!("{answer}; plimsoll was the limit, not the server"),
@@ -49,7 +49,7 @@ pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'st
             }
         }
     }
-    if let Some(text) = server_cpu_text(&found.server) {
+    if let Some(text) = server_cpu_text(&finding.server) {
         screen.add_fact(1, "server", text);
     }
     let busy = format!("{:.0} %", summary.generator.work_share * 100.0);
@@ -77,8 +77,8 @@ pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'st
     if !context.agents.is_empty() {
         screen.add_table(2, &agents::AGENT_TABLE_HEADINGS, agents::agent_rows(&context.agents), AGENTS_MAX);
     }
-    if !found.routes.is_empty() {
-        screen.add_table(2, &ROUTE_HEADINGS, found.routes.iter().map(route_row).collect(), ROUTES_MAX);
+    if !finding.routes.is_empty() {
+        screen.add_table(2, &ROUTE_HEADINGS, finding.routes.iter().map(route_row).collect(), ROUTES_MAX);
     }
     if !summary.stages.is_empty() {
         let over = match context.plan.load.shape {
@@ -89,7 +89,7 @@ pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'st
         let rows = summary.stages.iter().enumerate().map(|(number, stage)| stage_row(number, stage)).collect();
         screen.add_table(2, &headings, rows, ROUTES_MAX);
     }
-    let times = found.trial.run.totals().routes_sum.response;
+    let times = finding.trial.run.totals().routes_sum.response;
     let title = format!("response time of {requests} requests", requests = count(times.count()));
     if let Some(bars) = TextHistogram::new(title, times) {
         screen.add_bars(bars);

@@ -113,7 +113,8 @@ impl Script {
 
     fn create_author(&self, number: usize) -> Result<ScriptAuthor, ScriptError> {
         let (state, facts) = &self.threads[number];
-        let (request_fn, response_fn, delay_fn) = state.run_as_hook(HookName::Load, || state.load_exchange_functions())?;
+        let (request_fn, response_fn, delay_fn) =
+            state.run_as_hook(HookName::Load, || state.load_exchange_functions())?;
         Ok(ScriptAuthor {
             has_request_hook: state.hook_function(HookName::Request).is_some(),
             has_response_hook: state.hook_function(HookName::Response).is_some(),

@@ -233,8 +233,8 @@ impl LocalMachineRunner {
 
     /// Makes a changed plan the current plan; `None` restores the original plan. Nothing is copied
     /// if the wanted plan is already the current plan.
-    fn switch_plan_variant(&mut self, wanted: Option<PlanChange>) {
-        let wanted = wanted.filter(|change| self.variants.contains_key(&Some(*change)));
+    fn switch_plan_variant(&mut self, plan_change: Option<PlanChange>) {
+        let wanted = plan_change.filter(|change| self.variants.contains_key(&Some(*change)));
         if wanted == self.variant {
             return;
         }

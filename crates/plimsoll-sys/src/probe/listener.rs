@@ -218,7 +218,7 @@ pub struct DependencyProcesses {
 /// count too. The result includes the descendants of all dependencies, and the processes that
 /// listen for the dependencies.
 ///
-/// `asked` are addresses in the server's network namespace to which the server is known to send
+/// `addresses` are addresses in the server's network namespace to which the server is known to send
 /// requests, over connections too short to be found here. The result does not include `server`
 /// itself, `without` and its descendants, or connections through the server's own `port`. `askers`
 /// give access to network namespaces, the server's namespace first.
@@ -229,7 +229,7 @@ pub struct DependencyProcesses {
 fn collect_dependencies(
     askers: &mut [SocketDiagnostics],
     server: &BTreeSet<u32>,
-    asked: &BTreeSet<SocketAddr>,
+    addresses: &BTreeSet<SocketAddr>,
     port: u16,
     without: u32,
 ) -> io::Result<DependencyProcesses> {
@@ -263,7 +263,7 @@ fn collect_dependencies(
     pairs.extend(unix_connection_inodes(askers).into_iter().map(|(from, to, name)| (Some(from), to, name)));
     if let Some(own) = networks.first() {
         let listens = |at: &SocketAddr| Some((None, own.listening.get(&at.port())?.clone(), at.to_string()));
-        pairs.extend(asked.iter().filter_map(listens));
+        pairs.extend(addresses.iter().filter_map(listens));
     }
     if pairs.is_empty() || server.is_empty() {
         return Ok(DependencyProcesses::default());
@@ -312,7 +312,7 @@ fn collect_dependencies(
 /// this user may see. The parameters have the same meaning as in `collect_dependencies`.
 pub fn find_dependencies(
     server: &BTreeSet<u32>,
-    asked: &BTreeSet<SocketAddr>,
+    addresses: &BTreeSet<SocketAddr>,
     port: u16,
     without: u32,
 ) -> io::Result<DependencyProcesses> {
@@ -323,7 +323,7 @@ pub fn find_dependencies(
             .into_iter()
             .filter_map(|pid| SocketDiagnostics::open_namespace_of_process(pid).ok()),
     );
-    collect_dependencies(&mut askers, server, asked, port, without)
+    collect_dependencies(&mut askers, server, addresses, port, without)
 }
 
 /// A connection over a unix socket. Both ends of a connection over a unix socket are in the network

@@ -56,11 +56,7 @@ pub fn parse_setup_or_cleanup(
                 known.captured.insert(name.name.clone());
             }
         }
-        all.push(SetupCleanupRequest {
-            request,
-            repetitions,
-            may_continue: continues_after_failure(&table)?,
-        });
+        all.push(SetupCleanupRequest { request, repetitions, may_continue: continues_after_failure(&table)? });
     }
     Ok(all)
 }

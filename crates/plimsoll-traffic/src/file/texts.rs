@@ -54,15 +54,7 @@ impl<'a> TextScope<'a> {
     pub fn new(file_context: &'a mut dyn FileContext) -> TextScope<'a> {
         let (data, variables, variable_names, captured, captured_in_scenario) = Default::default();
         let body_file_budget = ParseBudget::new(FILES_BYTES_MAX);
-        TextScope {
-            file_context,
-            data,
-            variables,
-            variable_names,
-            captured,
-            captured_in_scenario,
-            body_file_budget,
-        }
+        TextScope { file_context, data, variables, variable_names, captured, captured_in_scenario, body_file_budget }
     }
 
     /// Reads a body file at `path`, and subtracts its size from the limit for all body files.

@@ -314,9 +314,10 @@ impl Deref for TableEntries {
 
 /// Returns the known name most similar to `name`, if at most two letters are changed, missing,
 /// added or swapped.
-pub fn most_similar_name<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn most_similar_name<'a>(name: &str, known_names: &[&'a str]) -> Option<&'a str> {
     let name: Vec<char> = name.to_ascii_lowercase().chars().take(64).collect();
-    let nearest = known.iter().map(|word| (edit_distance(&name, &word.chars().collect::<Vec<_>>()), *word)).min()?;
+    let nearest =
+        known_names.iter().map(|word| (edit_distance(&name, &word.chars().collect::<Vec<_>>()), *word)).min()?;
     (nearest.0 <= 2 && nearest.0 < name.len()).then_some(nearest.1)
 }
 

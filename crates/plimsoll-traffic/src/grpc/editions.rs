@@ -277,12 +277,12 @@ fn begin_enums_with_zero(message: &mut DescriptorProto) {
 /// Moves the zero value of an enum to the front, or adds a zero value. The descriptor library
 /// demands that an enum of proto3 begins with zero, and closed enums of an edition may lack a zero
 /// value.
-fn move_zero_value_first(found: &mut EnumDescriptorProto) {
-    match found.value.iter().position(|value| value.number() == 0) {
-        Some(at) => found.value[..=at].rotate_right(1),
+fn move_zero_value_first(enum_type: &mut EnumDescriptorProto) {
+    match enum_type.value.iter().position(|value| value.number() == 0) {
+        Some(at) => enum_type.value[..=at].rotate_right(1),
         None => {
-            let name = Some(format!("{ADDED_ZERO_NAME_PREFIX}{}", found.name()));
-            found.value.insert(0, EnumValueDescriptorProto { name, number: Some(0), options: None });
+            let name = Some(format!("{ADDED_ZERO_NAME_PREFIX}{}", enum_type.name()));
+            enum_type.value.insert(0, EnumValueDescriptorProto { name, number: Some(0), options: None });
         }
     }
 }
@@ -397,9 +397,9 @@ fn default_value_text(option: &UninterpretedOption, is_bytes: bool) -> Option<St
         .or(string_value.as_ref().map(text))
 }
 
-fn remove_enum_feature_options(found: &mut EnumDescriptorProto) {
-    found.options.iter_mut().for_each(|options| remove_feature_options(&mut options.uninterpreted_option));
-    let values = found.value.iter_mut().filter_map(|value| value.options.as_mut());
+fn remove_enum_feature_options(enum_type: &mut EnumDescriptorProto) {
+    enum_type.options.iter_mut().for_each(|options| remove_feature_options(&mut options.uninterpreted_option));
+    let values = enum_type.value.iter_mut().filter_map(|value| value.options.as_mut());
     values.for_each(|options| remove_feature_options(&mut options.uninterpreted_option));
 }
 

@@ -55,14 +55,7 @@ impl Default for DescriptorLinkBudget {
     fn default() -> DescriptorLinkBudget {
         let (ranges_max, enum_values_max, name_bytes_max, public_imports) = Default::default();
         let (work, names) = (ParseBudget::new(LINK_WORK_BYTES_MAX), ParseBudget::new(NAMES_BYTES_MAX));
-        DescriptorLinkBudget {
-            work,
-            names,
-            ranges_max,
-            enum_values_max,
-            name_bytes_max,
-            public_imports,
-        }
+        DescriptorLinkBudget { work, names, ranges_max, enum_values_max, name_bytes_max, public_imports }
     }
 }
 
@@ -144,9 +137,9 @@ impl DescriptorLinkBudget {
         message.enum_type.iter().for_each(|found| self.measure_enum(found, scope));
     }
 
-    fn measure_enum(&mut self, found: &EnumDescriptorProto, scope: NameScope) {
-        self.name_bytes_max = self.name_bytes_max.max(scope.inner_scope(found.name()).bytes);
-        self.enum_values_max = self.enum_values_max.max(found.value.len());
+    fn measure_enum(&mut self, enum_type: &EnumDescriptorProto, scope: NameScope) {
+        self.name_bytes_max = self.name_bytes_max.max(scope.inner_scope(enum_type.name()).bytes);
+        self.enum_values_max = self.enum_values_max.max(enum_type.value.len());
     }
 
     fn charge_file(&mut self, file: &FileDescriptorProto) -> Result<(), String> {
@@ -235,12 +228,12 @@ impl DescriptorLinkBudget {
         self.charge_options(scope, field.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))
     }
 
-    fn charge_enum(&mut self, found: &EnumDescriptorProto, scope: NameScope) -> Result<(), String> {
-        self.charge_name(scope.inner_scope(found.name()))?;
-        let (values, ranges) = (found.value.len(), found.reserved_range.len());
+    fn charge_enum(&mut self, enum_type: &EnumDescriptorProto, scope: NameScope) -> Result<(), String> {
+        self.charge_name(scope.inner_scope(enum_type.name()))?;
+        let (values, ranges) = (enum_type.value.len(), enum_type.reserved_range.len());
         // The library stores enum values sorted by number, so a value out of order moves the values
         // after it.
-        let is_sorted = found.value.is_sorted_by_key(|value| value.number());
+        let is_sorted = enum_type.value.is_sorted_by_key(|value| value.number());
         let moved = if is_sorted { 0 } else { values.saturating_mul(values) };
         let cost = moved.saturating_add(values.saturating_mul(ranges).saturating_mul(8));
         self.charge_work(
@@ -249,7 +242,7 @@ impl DescriptorLinkBudget {
         )?;
         // The names of enum values belong to the scope that contains the enum, not to the enum
         // itself.
-        for value in &found.value {
+        for value in &enum_type.value {
             self.charge_name(scope.inner_scope(value.name()))?;
             self.charge_options(scope, value.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))?;
         }

@@ -337,7 +337,7 @@ impl CurlRequest {
     fn apply_option(
         &mut self,
         option: &str,
-        shown: &str,
+        label: &str,
         value: String,
         said: &mut Vec<(String, String)>,
     ) -> Result<(), CurlError> {
@@ -364,21 +364,21 @@ impl CurlRequest {
                     CurlData::Text(text) => text,
                     _ => {
                         return Err(CurlError::InvalidValue(
-                            shown.to_owned(),
+                            label.to_owned(),
                             "write the query text itself, because plimsoll reads no file for the query text",
                         ));
                     }
                 },
             }),
             "request" => self.method = Some(value),
-            "header" => self.push_header(&value, shown)?,
+            "header" => self.push_header(&value, label)?,
             "user-agent" => say("User-Agent", value),
             // The suffix `;auto` of the referer affects only redirects, so the suffix is removed.
             "referer" => say("Referer", value.strip_suffix(";auto").unwrap_or(&value).to_owned()),
             "cookie" if value.contains('=') => say("Cookie", value),
             // A value of curl's cookie option (`-b`) without `=` is the path of a file with
             // cookies.
-            "cookie" => self.unsupported_options.push(shown.to_owned()),
+            "cookie" => self.unsupported_options.push(label.to_owned()),
             "data" | "data-ascii" => self.data.push(parse_data(value, true)),
             "data-binary" => self.data.push(parse_data(value, false)),
             "data-raw" => self.data.push(CurlData::Text(value)),
@@ -388,7 +388,7 @@ impl CurlRequest {
                 self.data.push(parse_data(value, false));
             }
             "form" | "form-string" => {
-                let part = parse_form_part(&value, option == "form-string", shown, &mut self.unsupported_options)?;
+                let part = parse_form_part(&value, option == "form-string", label, &mut self.unsupported_options)?;
                 self.form.push(part);
             }
             "get" => self.sends_data_in_query = true,
@@ -410,36 +410,36 @@ impl CurlRequest {
             // credentials to another host.
             "location-trusted" => {
                 self.follows_redirects = true;
-                self.unsupported_options.push(shown.to_owned());
+                self.unsupported_options.push(label.to_owned());
             }
             "max-redirs" => {
                 let wrong =
-                    || CurlError::InvalidValue(shown.to_owned(), "write the largest number of redirects, such as 5");
+                    || CurlError::InvalidValue(label.to_owned(), "write the largest number of redirects, such as 5");
                 self.redirects_max = Some(value.parse().ok().filter(|most| *most >= -1).ok_or_else(wrong)?);
             }
             "cacert" => self.ca_certificate_file = Some(value),
             "cert" => self.client_certificate_file = Some(value),
             "key" => self.client_key_file = Some(value),
             option if UNSUPPORTED_OPTIONS.contains(&option) || UNSUPPORTED_OPTIONS_WITH_VALUE.contains(&option) => {
-                self.unsupported_options.push(shown.to_owned());
+                self.unsupported_options.push(label.to_owned());
             }
             option if IGNORED_OPTIONS.contains(&option) || IGNORED_OPTIONS_WITH_VALUE.contains(&option) => {}
-            _ => return Err(CurlError::UnknownOption(unknown_option_text(shown))),
+            _ => return Err(CurlError::UnknownOption(unknown_option_text(label))),
         }
         Ok(())
     }
 
     /// Parses the value of `-H`, such as `Name: value`. `Name;` sets an empty field, and `Name:`
     /// removes the field.
-    fn push_header(&mut self, text: &str, shown: &str) -> Result<(), CurlError> {
-        let wrong = || CurlError::InvalidValue(shown.to_owned(), "write the header as 'Name: value', with a colon");
+    fn push_header(&mut self, text: &str, label: &str) -> Result<(), CurlError> {
+        let wrong = || CurlError::InvalidValue(label.to_owned(), "write the header as 'Name: value', with a colon");
         if let Some(name) = text.strip_suffix(';').filter(|name| !name.contains(':')) {
             self.headers.push((name.trim().to_owned(), String::new()));
             return Ok(());
         }
         if text.starts_with('@') {
             return Err(CurlError::InvalidValue(
-                shown.to_owned(),
+                label.to_owned(),
                 "write the header fields themselves, because plimsoll reads no file with header fields",
             ));
         }
@@ -452,7 +452,7 @@ impl CurlRequest {
         match value.trim() {
             // A request without a `Host` field is invalid in HTTP/1.1 (RFC 9112, 3.2), so an option
             // that removes `Host` is not imported.
-            "" if name.trim().eq_ignore_ascii_case("host") => self.unsupported_options.push(format!("{shown} Host:")),
+            "" if name.trim().eq_ignore_ascii_case("host") => self.unsupported_options.push(format!("{label} Host:")),
             "" => self.removed_headers.push(name.trim().to_owned()),
             value => self.headers.push((name.trim().to_owned(), value.to_owned())),
         }
@@ -554,9 +554,9 @@ fn option_takes_value(option: &str) -> bool {
 
 /// Returns the name of an option for error messages, without the value that follows in the same
 /// word: the value may be a secret.
-fn option_without_value(shown: &str) -> String {
+fn option_without_value(label: &str) -> String {
     let name: String =
-        shown.chars().take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.')).take(30).collect();
+        label.chars().take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.')).take(30).collect();
     name
 }
 
@@ -589,8 +589,8 @@ pub fn form_encoded(bytes: &[u8]) -> String {
 ///
 /// A quoted value ends at its closing quote, and its escapes `\"` and `\\` are decoded. An unquoted
 /// value ends at `;`. Unsupported attributes are added to `left_out`.
-fn parse_form_part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<String>) -> Result<CurlPart, CurlError> {
-    let wrong = |way: &'static str| CurlError::InvalidValue(shown.to_owned(), way);
+fn parse_form_part(text: &str, is_plain: bool, label: &str, left_out: &mut Vec<String>) -> Result<CurlPart, CurlError> {
+    let wrong = |way: &'static str| CurlError::InvalidValue(label.to_owned(), way);
     let (name, value) = text.split_once('=').ok_or_else(|| wrong("write the form part as name=value or name=@FILE"))?;
     let mut part =
         CurlPart { name: name.to_owned(), data: CurlData::Text(value.to_owned()), file_name: None, content_type: None };
@@ -616,7 +616,7 @@ fn parse_form_part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<S
             "filename" => part.file_name = Some(parse_form_value(&mut rest, false)),
             key @ ("encoder" | "headers") => {
                 parse_form_value(&mut rest, false);
-                left_out.push(format!("{shown} ...;{key}="));
+                left_out.push(format!("{label} ...;{key}="));
             }
             // curl ignores unknown attributes of a form part with a warning.
             _ => {

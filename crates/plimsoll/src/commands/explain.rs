@@ -36,18 +36,15 @@ pub fn spec_from_args(args: &ExplainArgs) -> Result<(ExplainSpec<Plan>, Experime
         // and could therefore exceed --max-rate. With --max-rate, explain makes no experiments.
         interventions.clear();
     }
-    let requested_interventions = interventions::explicitly_requested_interventions(&interventions, &settings.interventions);
+    let requested_interventions =
+        interventions::explicitly_requested_interventions(&interventions, &settings.interventions);
     let setting_values = args.interventions.parse_setting_values()?;
-    Ok((
-        ExplainSpec { search, budget_ns, interventions, requested_interventions, setting_values },
-        settings,
-    ))
+    Ok((ExplainSpec { search, budget_ns, interventions, requested_interventions, setting_values }, settings))
 }
 
 /// Executes the study and prints the explanation. Returns the exit code.
 pub fn carry_out(spec: ExplainSpec<Plan>, settings: &ExperimentSettings<String>) -> Result<u8, Failure> {
-    let ExplainSpec { search, budget_ns, interventions, requested_interventions, setting_values } =
-        spec;
+    let ExplainSpec { search, budget_ns, interventions, requested_interventions, setting_values } = spec;
     let prepared = PreparedSearch::prepare(search, settings, ProbeEffort::Thorough)?;
     let pausable_processes = match interventions.contains(&Intervention::Stopped) {
         true => process_pauser::find_pausable_processes(settings, &prepared.target)?,
@@ -56,7 +53,8 @@ pub fn carry_out(spec: ExplainSpec<Plan>, settings: &ExperimentSettings<String>)
     let variants =
         interventions::intervention_variants(&interventions, (&prepared.plan, &prepared.injector), settings)?;
     let interventions = interventions::possible_interventions(&interventions, &variants);
-    let requested_interventions = requested_interventions.into_iter().filter(|change| interventions.contains(change)).collect();
+    let requested_interventions =
+        requested_interventions.into_iter().filter(|change| interventions.contains(change)).collect();
     let asked = ExperimentSpec::Explain(ExplainSpec {
         search: prepared.search_spec(),
         budget_ns,

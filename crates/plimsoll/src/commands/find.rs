@@ -129,11 +129,11 @@ pub fn carry_out(spec: FindSpec<Plan>, settings: &ExperimentSettings<String>) ->
 /// Evaluates the conditions of --fail-if. `cpu_ns` is the CPU time per request at the load line, in
 /// ns; `None` if it was not measured. Returns the verdict of the gate, and a note for each
 /// condition that is true or cannot be decided.
-fn decide_gate(demands: &[GateDemand], found: &SearchFinding, cpu_ns: Option<f64>) -> (Gate, Vec<String>) {
+fn decide_gate(demands: &[GateDemand], finding: &SearchFinding, cpu_ns: Option<f64>) -> (Gate, Vec<String>) {
     let (mut gate, mut notes) = (Gate::Passed, Vec::new());
     for condition in demands {
-        let undecided = condition.undecided_demand(&found.findings, cpu_ns, found.settings.budget_ns);
-        match (undecided, condition.failure_text(&found.findings, cpu_ns)) {
+        let undecided = condition.undecided_demand(&finding.findings, cpu_ns, finding.settings.budget_ns);
+        match (undecided, condition.failure_text(&finding.findings, cpu_ns)) {
             (Some(undecided), _) => {
                 let reason = undecided.why;
                 notes.push(match undecided.budget_ns.map(format::flag_time) {

@@ -135,11 +135,11 @@ fn draw_single_chart(args: &ReportArgs, files: &[(&Path, &Experiment)]) -> Resul
 fn draw_chart(
     path: &Path,
     experiment: &Experiment,
-    wanted: Option<ChartKind>,
+    chart_kind: Option<ChartKind>,
     theme: Theme,
 ) -> Result<String, Failure> {
     let results = Results::from_experiment(experiment, Some(path))?;
-    one_chart(&results.view(), path.display(), wanted, theme).map_err(Failure::usage)
+    one_chart(&results.view(), path.display(), chart_kind, theme).map_err(Failure::usage)
 }
 
 impl From<ChartArg> for ChartKind {

@@ -83,13 +83,17 @@ pub type PlanEditor<'a> = dyn FnMut(&mut Plan, &mut ExperimentSettings<String>) 
 pub type SearchInput = (FindSpec<Plan>, Vec<Plan>, ExperimentSettings<String>);
 
 /// Converts the flags to a search, and to plans for further targets that get the same requests.
-pub fn spec_with_other_targets(args: &SearchArgs, others: &[String], budget_ns: u64) -> Result<SearchInput, Failure> {
-    spec_with_changed_plan(args, others, budget_ns, &mut |_, _| Ok(()))
+pub fn spec_with_other_targets(
+    args: &SearchArgs,
+    other_urls: &[String],
+    budget_ns: u64,
+) -> Result<SearchInput, Failure> {
+    spec_with_changed_plan(args, other_urls, budget_ns, &mut |_, _| Ok(()))
 }
 
 fn spec_with_changed_plan(
     args: &SearchArgs,
-    others: &[String],
+    other_urls: &[String],
     budget_ns: u64,
     edit_plan: &mut PlanEditor,
 ) -> Result<SearchInput, Failure> {
@@ -102,7 +106,7 @@ fn spec_with_changed_plan(
         },
     };
     let (plans, mut settings, file) =
-        plan_from_args::plans_for_urls(&args.request, others, &args.generator, &args.script)?;
+        plan_from_args::plans_for_urls(&args.request, other_urls, &args.generator, &args.script)?;
     // Real users arrive at random, so the search uses Poisson arrivals unless a flag or the traffic
     // file sets another spacing. Evenly spaced arrivals make a server look better than it is.
     let is_asked = args.generator.arrivals.is_some() || file.arrivals.is_some();

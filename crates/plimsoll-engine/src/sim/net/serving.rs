@@ -117,13 +117,13 @@ impl SimWorld {
     }
 
     /// Sends the next part of a stream's response, unless the client cancelled the stream.
-    pub(super) fn send_stream_part(&mut self, at_ns: u64, link: usize, stream: u32, left: u32) {
+    pub(super) fn send_stream_part(&mut self, at_ns: u64, link: usize, stream: u32, messages_left: u32) {
         let it = &mut self.links[link];
         let Some(streams) = it.streams.as_mut().filter(|_| !it.server_closed) else { return };
-        let Some((said, is_over)) = streams.next_response_bytes(stream, left) else { return };
-        if left > 0 {
+        let Some((said, is_over)) = streams.next_response_bytes(stream, messages_left) else { return };
+        if messages_left > 0 {
             let apart_ns = self.server.h2.map_or(0, |how| how.messages.1);
-            self.schedule_event(at_ns + apart_ns, link, SimEventKind::AnswersStream(stream, left - 1));
+            self.schedule_event(at_ns + apart_ns, link, SimEventKind::AnswersStream(stream, messages_left - 1));
         }
         self.send_to_client(at_ns, link, said);
         if is_over {

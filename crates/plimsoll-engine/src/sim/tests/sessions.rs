@@ -181,7 +181,7 @@ fn run_script_requests(
     plan: &SimulatedPlan,
     messages: usize,
     delay_ns: u64,
-    left: u32,
+    bytes_left: u32,
     fails: bool,
 ) -> (SimulatedRun, u64) {
     let server = SimServer::new(MS);
@@ -193,7 +193,8 @@ fn run_script_requests(
             &mut |source| {
                 let request = source.route(0).request.h1().to_vec();
                 let heard = std::sync::Arc::clone(&heard);
-                let author = Box::new(RepeatingRequestScript { request, messages, delay_ns, left, fails, heard });
+                let author =
+                    Box::new(RepeatingRequestScript { request, messages, delay_ns, left: bytes_left, fails, heard });
                 *source = source.for_worker(Stripe::WHOLE_SCHEDULE, None).with_author(author, is_open);
             },
             &mut |_| ControlFlow::Continue(()),

@@ -278,12 +278,7 @@ impl JmxReader {
                 }
             }
             let url_prefix = url.file_text(false);
-            level.credentials.push(LevelCredentials {
-                at,
-                url,
-                url_prefix,
-                authorization: Some(authorization),
-            });
+            level.credentials.push(LevelCredentials { at, url, url_prefix, authorization: Some(authorization) });
         }
     }
 

@@ -135,13 +135,7 @@ impl JmxLoad {
             );
             left_out.push(text);
         }
-        self.groups.push(GroupLoad {
-            name: name.to_owned(),
-            at: element.place(),
-            threads,
-            start_pattern,
-            requests: 0,
-        });
+        self.groups.push(GroupLoad { name: name.to_owned(), at: element.place(), threads, start_pattern, requests: 0 });
         self.is_in_group = true;
         threads
     }

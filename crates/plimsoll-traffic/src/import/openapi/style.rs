@@ -38,12 +38,7 @@ impl ParameterStyle {
                 (_, "query" | "cookie") => ("form", false),
                 _ => ("simple", false),
             };
-            return ParameterStyle {
-                name: name.to_owned(),
-                explode,
-                allows_reserved: false,
-                label_separator,
-            };
+            return ParameterStyle { name: name.to_owned(), explode, allows_reserved: false, label_separator };
         }
         let usual = if ["query", "cookie"].contains(&place) { "form" } else { "simple" };
         let name = scalar_field_text(node, "style").unwrap_or(usual).to_owned();

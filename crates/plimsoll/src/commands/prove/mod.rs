@@ -96,7 +96,7 @@ fn run_comparison(
     settings: &ExperimentSettings<String>,
     (targets, mut warnings, path): (&[BuildTarget], Vec<String>, PathBuf),
     record: impl FnOnce(BlocksSpec) -> ExperimentSpec,
-    wanted: Option<RequestedProfiles>,
+    profiles: Option<RequestedProfiles>,
 ) -> Result<u8, Failure> {
     let (differing, hint) = if criterion.is_some() { prove_targets::uptime_warnings(targets) } else { (None, None) };
     warnings.extend(differing.as_ref().map(sentence_text));
@@ -137,7 +137,7 @@ fn run_comparison(
     runner = runner.with_fleet(fleet).with_readings(readings);
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
     event_stream::attach_if_requested(&mut study_loop, &settings.output);
-    study_loop.profiler = wanted.map(|wanted| wanted.into_profiler(&path));
+    study_loop.profiler = profiles.map(|wanted| wanted.into_profiler(&path));
     let outcome = study_loop.run_study(&mut study, &mut |_, _| ());
     // The study takes profiles only after the last block (a block is one load on each side). If the
     // study is taking profiles, every block was therefore measured, even if a profile failed later.

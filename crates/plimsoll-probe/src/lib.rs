@@ -138,7 +138,6 @@ impl Watcher {
         if settings.none {
             return Ok(None);
         }
-        plimsoll_sys::process::drop_unmodified_file_pages();
         let finder = ServerFinder::new(settings, watched)?;
         // A server process that is visible in `/proc` runs on this machine, whatever the server's
         // address.

@@ -281,7 +281,6 @@ impl Recording {
         });
         // The run file is complete now, so ^C may interrupt plimsoll at once.
         signal::restore_stop_signals();
-        plimsoll_sys::process::drop_unmodified_file_pages();
         (self.experiment, note)
     }
 }

@@ -198,45 +198,78 @@ pub fn resident_bytes() -> u64 {
     pages * unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(0) as u64
 }
 
-/// The size of the pieces into which [`split_file_mappings`] splits file mappings, bytes. The code
-/// of one function seldom exceeds this size. With pieces of half the size, the split takes twice as
-/// long, and saves a tenth of the memory.
-const MAPPING_PIECE_BYTES: usize = 16 << 10;
-
 /// The private read-only file mappings of this process when it started: start and end of each.
-/// These are the program and its libraries, which stay mapped until the process ends. They are read
-/// once, because after the split the list of the system has thousands of entries.
+/// These are the program and its libraries, which stay mapped until the process ends.
 static FILE_MAPPINGS: OnceLock<Vec<(usize, usize)>> = OnceLock::new();
 
-/// Splits the file mappings of this process (code, constants, linker tables) into small mappings.
-/// Call this function before the process starts a thread or opens a library.
+/// Makes each page fault in the file mappings of this process (code, constants, linker tables) load
+/// one page. Call this function before the process starts a thread or opens a library.
 ///
-/// A page fault in a file mapping also makes neighbouring pages resident, usually 64 kB, but never
-/// pages of another mapping. In a build without inlining, most of these neighbours are never used.
-/// The split takes about 4 ms, and 0.6 MB of the kernel's memory.
-///
-/// Every second piece is left out of core dumps, because the kernel merges neighbours with equal
-/// settings. By default, a core dump contains no code, but only the first page of each file, which
-/// identifies the file. This page is in the first piece, which stays in core dumps.
-pub fn split_file_mappings() {
+/// By default, a page fault in a file mapping also makes neighbouring pages resident, usually 64
+/// kB. In a build without inlining, most of these neighbours are never used. The kernel leaves the
+/// neighbours out in mappings whose writes a userfaultfd tracks, so this function tracks the writes
+/// to mappings that nobody writes. A kernel before Linux 6.7, or a sandbox that forbids
+/// userfaultfd, loads the neighbours as before.
+pub fn load_single_pages_of_files() {
     let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     let mappings = FILE_MAPPINGS.get_or_init(|| unmodified_file_mappings(&smaps));
-    // SAFETY: no memory is passed.
-    let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as usize;
-    let piece_bytes = MAPPING_PIECE_BYTES.max(page_bytes);
-    for &(start, end) in mappings {
-        for piece in (start + piece_bytes..end).step_by(2 * piece_bytes) {
-            // SAFETY: the range is mapped. The advice changes only what a core dump contains.
-            unsafe { libc::madvise(piece as *mut libc::c_void, piece_bytes.min(end - piece), libc::MADV_DONTDUMP) };
+    let _ = userfaultfd::track_writes(mappings);
+}
+
+/// The few parts of the kernel's interface `userfaultfd(2)` that are used here, from
+/// `linux/userfaultfd.h`.
+mod userfaultfd {
+    use std::io::{Error, Result};
+
+    const USER_MODE_ONLY: libc::c_int = 1;
+    const API_VERSION: u64 = 0xaa;
+    const API_REQUEST: libc::Ioctl = 0xc018_aa3f_u32 as libc::Ioctl;
+    const REGISTER_REQUEST: libc::Ioctl = 0xc020_aa00_u32 as libc::Ioctl;
+    /// The kernel resolves write faults by itself, in mappings of any kind.
+    const FEATURE_ASYNCHRONOUS_WRITES: u64 = 1 << 15;
+    const REGISTER_WRITES: u64 = 1 << 1;
+
+    #[repr(C)]
+    struct Api {
+        version: u64,
+        features: u64,
+        ioctls: u64,
+    }
+
+    #[repr(C)]
+    struct Register {
+        start: u64,
+        length: u64,
+        mode: u64,
+        ioctls: u64,
+    }
+
+    /// Tracks the writes to the ranges (start and end of each) until the process ends.
+    pub(super) fn track_writes(ranges: &[(usize, usize)]) -> Result<()> {
+        // SAFETY: no memory is passed. The descriptor stays open, because closing it would end the
+        // tracking. It is closed in programs that this process starts.
+        let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | USER_MODE_ONLY) } as libc::c_int;
+        if fd < 0 {
+            return Err(Error::last_os_error());
         }
+        let mut api = Api { version: API_VERSION, features: FEATURE_ASYNCHRONOUS_WRITES, ioctls: 0 };
+        // SAFETY: `api` has the layout that the request reads and writes.
+        let is_supported = unsafe { libc::ioctl(fd, API_REQUEST, &mut api) } == 0;
+        for &(start, end) in ranges.iter().filter(|_| is_supported) {
+            let mut range =
+                Register { start: start as u64, length: (end - start) as u64, mode: REGISTER_WRITES, ioctls: 0 };
+            // SAFETY: `range` has the layout that the request reads and writes. No page of the range
+            // becomes write-protected, so no access of the program changes.
+            unsafe { libc::ioctl(fd, REGISTER_REQUEST, &mut range) };
+        }
+        Ok(())
     }
 }
 
 /// Drops unmodified file mappings of this process (code, constants, linker tables) from resident
-/// memory. Each stage of a command (arguments, plan, probes, load, report) uses other code, so each
-/// stage drops the code of the stage before it. A later use of dropped code costs a minor page
-/// fault, because the file stays in the page cache. Does nothing in a process that did not call
-/// [`split_file_mappings`].
+/// memory. The command line, the load and the report use different code, so each drops the code
+/// before it. A later use of dropped code costs a minor page fault, because the file stays in the
+/// page cache. Does nothing in a process that did not call [`load_single_pages_of_files`].
 pub fn drop_unmodified_file_pages() {
     for &(start, end) in FILE_MAPPINGS.get().into_iter().flatten() {
         // SAFETY: the range is a private, read-only file mapping of the program or a library, which
@@ -327,31 +360,30 @@ mod tests {
         check("", "0", None);
         let text = |number: u64| format!("{number:>8}");
         let before = text(7);
-        super::split_file_mappings();
+        super::load_single_pages_of_files();
         super::drop_unmodified_file_pages();
         assert_eq!(text(7), before);
     }
 
     #[test]
-    fn file_mappings_are_split_and_their_first_piece_stays_in_core_dumps() {
-        super::split_file_mappings();
+    fn a_page_fault_loads_one_page_of_a_file() {
+        super::load_single_pages_of_files();
         let longest = super::FILE_MAPPINGS.get().and_then(|all| all.iter().max_by_key(|(start, end)| end - start));
         let &(start, end) = longest.expect("the test program is mapped");
         let smaps = std::fs::read_to_string("/proc/self/smaps").expect("Linux");
-        let mut pieces: Vec<(usize, usize, bool)> = Vec::new();
-        for line in smaps.lines() {
-            if let Some((from, rest)) = line.split_once('-')
-                && let Ok(from) = usize::from_str_radix(from, 16)
-            {
-                let to = usize::from_str_radix(rest.split(' ').next().unwrap_or_default(), 16).expect("an address");
-                pieces.push((from, to, false));
-            } else if let (Some(flags), Some(piece)) = (line.strip_prefix("VmFlags:"), pieces.last_mut()) {
-                piece.2 = flags.split_whitespace().any(|flag| flag == "dd");
-            }
-        }
-        pieces.retain(|(from, to, _)| *from >= start && *to <= end);
-        assert!(pieces.len() >= (end - start) / (64 << 10), "{} pieces of {} bytes", pieces.len(), end - start);
-        assert!(!pieces[0].2 && pieces[1].2, "{pieces:x?}");
+        let head = format!("{start:x}-{end:x} ");
+        let entry = smaps.split_once(&head).expect("still one mapping").1;
+        let flags = entry.lines().find_map(|line| line.strip_prefix("VmFlags:")).expect("flags");
+        let is_tracked = flags.split_whitespace().any(|flag| flag == "uw");
+        // Linux tracks the writes to such a mapping from version 6.7 on, unless a sandbox forbids it.
+        let is_forbidden = super::userfaultfd::track_writes(&[]).is_err();
+        assert!(is_tracked || is_forbidden || kernel_version() < (6, 7), "{flags}");
+    }
+
+    fn kernel_version() -> (u32, u32) {
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("Linux");
+        let mut numbers = release.split(['.', '-']).map(|word| word.parse().unwrap_or(0));
+        (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
     }
 
     #[test]

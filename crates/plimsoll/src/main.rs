@@ -40,7 +40,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     build_keeper::run_keeper_if_requested();
     pauser::run_pauser_if_requested();
-    plimsoll_sys::process::split_file_mappings();
+    plimsoll_sys::process::load_single_pages_of_files();
     part::run_part_if_requested();
     plimsoll_sys::process::raise_open_files_limit();
     plimsoll_sys::signal::survive_file_size_limit();

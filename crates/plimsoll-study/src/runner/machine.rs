@@ -135,7 +135,6 @@ impl LocalMachineRunner {
         injector: Injector,
         fitting: Option<LoadFitter>,
     ) -> LocalMachineRunner {
-        plimsoll_sys::process::drop_unmodified_file_pages();
         let (began, ready, load_readings) = (Instant::now(), None, LoadProbes::default());
         let (variants, variant, setting) = (BTreeMap::new(), None, None);
         let (teardown, warnings, pausable_processes) = (None, Vec::new(), Vec::new());

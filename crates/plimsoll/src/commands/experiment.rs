@@ -56,7 +56,6 @@ pub fn carry_out(spec: ExperimentSpec<Plan>, settings: &ExperimentSettings<Strin
     if !settings.output.is_text_output() && settings.script.is_some() {
         output::reserve_stdout();
     }
-    plimsoll_sys::process::drop_unmodified_file_pages();
     match spec {
         ExperimentSpec::Run(asked) => run::carry_out(asked, settings),
         ExperimentSpec::Sweep(asked) => sweep::carry_out(asked, settings),

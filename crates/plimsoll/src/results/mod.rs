@@ -125,12 +125,10 @@ impl<'a> Results<'a> {
     /// Prints the results in the form `form`. With `in_full`, verbose text also contains the lines
     /// that were shown during the measurement.
     pub fn print(&self, form: impl Into<ResultForm>, in_full: bool) {
-        plimsoll_sys::process::drop_unmodified_file_pages();
         match form.into() {
             ResultForm::Lines => print_unescaped(&event_lines::finding_event_line(&self.view().render_json_document())),
             ResultForm::Json => {
                 let document = self.view().render_json_document();
-                plimsoll_sys::process::drop_unmodified_file_pages();
                 print_json(&document);
             }
             ResultForm::Text => {

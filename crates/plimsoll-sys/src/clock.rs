@@ -1,5 +1,6 @@
 //! Reads the monotonic clock, which all measurements use, and the clocks of CPU time.
 
+#[inline]
 fn read_clock_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid memory for a timespec. Every Linux has the clocks that this module

@@ -109,21 +109,34 @@ struct SaturatedRate {
     disturbed: f64,
 }
 
-impl SaturatedRate {
+/// The likelihood of a trial's rate, as a function of the capacity.
+struct RateLikelihood {
+    trial: SaturatedRate,
+    /// The standard error of the trial's rate as a measurement of the capacity, 1/s.
+    error_rps: f64,
+    /// Probability that an error of the rate exceeds the rate.
+    tail_beyond_rate: f64,
+}
+
+impl RateLikelihood {
+    /// `between` is the variance between trials, (1/s)^2.
+    fn new(trial: SaturatedRate, between: f64) -> RateLikelihood {
+        let error_rps = (trial.error_rps.powi(2) + between).sqrt();
+        RateLikelihood { trial, error_rps, tail_beyond_rate: upper_tail(trial.rps / error_rps) }
+    }
+
     /// Returns two likelihoods of the trial's rate if the capacity is `rps`: for an undisturbed
     /// trial, and for a disturbed trial. Each likelihood is multiplied by its prior probability.
-    /// `extra` is the variance between trials.
-    fn prior_weighted_likelihoods(&self, rps: f64, extra: f64) -> (f64, f64) {
-        let error = (self.error_rps.powi(2) + extra).sqrt();
-        let z = (self.rps - rps) / error;
+    fn prior_weighted(&self, rps: f64) -> (f64, f64) {
+        let z = (self.trial.rps - rps) / self.error_rps;
         let (density, below) = normal_density_and_upper_tail(z);
-        let quiet = density / error;
+        let quiet = density / self.error_rps;
         // Probability that the true rate of the trial is above the capacity, given the error.
         let above = 1.0 - below;
-        let slower = (below - upper_tail(self.rps / error)).max(0.0) / rps.max(1e-12);
-        let faster = above * rps / self.rps.max(rps / 2.0).powi(2).max(1e-12);
+        let slower = (below - self.tail_beyond_rate).max(0.0) / rps.max(1e-12);
+        let faster = above * rps / self.trial.rps.max(rps / 2.0).powi(2).max(1e-12);
         let disturbed = (1.0 - SPED_UP_SHARE_OF_DISTURBED) * slower + SPED_UP_SHARE_OF_DISTURBED * faster;
-        ((1.0 - self.disturbed) * quiet, self.disturbed * disturbed)
+        ((1.0 - self.trial.disturbed) * quiet, self.trial.disturbed * disturbed)
     }
 }
 
@@ -175,7 +188,7 @@ impl Capacity {
         let (rps, _) = capacity_posterior(&blocks(first), 0.0)?;
         let quiet = |blocks: &[SaturatedRate], rps: f64| -> Vec<SaturatedRate> {
             let is_quiet = |block: &&SaturatedRate| {
-                let (quiet, disturbed) = block.prior_weighted_likelihoods(rps, 0.0);
+                let (quiet, disturbed) = RateLikelihood::new(**block, 0.0).prior_weighted(rps);
                 quiet >= disturbed
             };
             blocks.iter().filter(is_quiet).copied().collect()
@@ -239,7 +252,9 @@ fn variance_between_trials(trial_rates: &[SaturatedRate]) -> f64 {
 /// between trials.
 fn capacity_posterior(trial_rates: &[SaturatedRate], between: f64) -> Option<(f64, f64)> {
     let rates = || trial_rates.iter().map(|block| block.rps);
-    let error = trial_rates.iter().map(|block| (block.error_rps.powi(2) + between).sqrt()).fold(0.0, f64::max);
+    let likelihoods: Vec<RateLikelihood> =
+        trial_rates.iter().map(|trial| RateLikelihood::new(*trial, between)).collect();
+    let error = likelihoods.iter().map(|it| it.error_rps).fold(0.0, f64::max);
     let low = (rates().fold(f64::INFINITY, f64::min) - GRID_ERRORS * error).max(1e-9);
     let high = rates().fold(0.0, f64::max) + GRID_ERRORS * error;
     let mut area = (low, high);
@@ -252,8 +267,8 @@ fn capacity_posterior(trial_rates: &[SaturatedRate], between: f64) -> Option<(f6
             // is faster than a logarithm of each likelihood. The logarithm is added to the sum
             // before the product becomes too small or too large for a number.
             let (mut sum, mut product) = (0.0, 1.0);
-            for block in trial_rates {
-                let (quiet, disturbed) = block.prior_weighted_likelihoods(rps, between);
+            for likelihood in &likelihoods {
+                let (quiet, disturbed) = likelihood.prior_weighted(rps);
                 product *= (quiet + disturbed).clamp(1e-100, 1e100);
                 if !(1e-150..1e150).contains(&product) {
                     sum += product.ln();

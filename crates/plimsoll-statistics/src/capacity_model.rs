@@ -22,6 +22,7 @@ use crate::line_models::{
 };
 use crate::normal::{normal_quantile, upper_tail};
 use crate::rejection_model::{RejectionModel, rejection_headroom};
+use std::sync::LazyLock;
 
 /// Number of random draws of the unknown parameters of a server. The capacity model computes a load
 /// line for each draw.
@@ -106,7 +107,7 @@ impl<'a> ServerParameterDraw<'a> {
     /// Returns the random draw with the number `at`, which is less than [`PARAMETER_DRAW_COUNT`].
     fn new(inputs: &'a ServerModelInputs<'a>, capacity: &Capacity, at: usize) -> ServerParameterDraw<'a> {
         let uniform = |dimension| quasirandom_coordinate(at, dimension);
-        let normal = |dimension| normal_quantile(uniform(dimension));
+        let normal = |dimension: usize| QUASIRANDOM_NORMALS[at][dimension];
         // If the error of the capacity is large, some random draws are below zero, but a server's
         // capacity is positive.
         let capacity_rps = (capacity.rps + capacity.error_rps * normal(0)).max(CAPACITY_SHARE_MIN * capacity.rps);
@@ -248,6 +249,13 @@ impl<'a> ServerParameterDraw<'a> {
 fn share_with_rare_failures(bound: &BoundEvidence, floor: f64) -> f64 {
     (bound.bad_requests as f64 / bound.scheduled.max(1) as f64).clamp(floor, floor.max(RARE_FAILURES_SHARE_MAX))
 }
+
+/// The coordinates of the first three dimensions of each random draw, with a normal distribution.
+/// They are computed once, because every fit uses the same draws.
+static QUASIRANDOM_NORMALS: LazyLock<Vec<[f64; 3]>> = LazyLock::new(|| {
+    let draw = |at| [0, 1, 2].map(|dimension| normal_quantile(quasirandom_coordinate(at, dimension)));
+    (0..PARAMETER_DRAW_COUNT).map(draw).collect()
+});
 
 /// Returns coordinate `dimension` of point `at` of a quasirandom sequence, which fills the unit
 /// cube evenly (Roberts, "The unreasonable effectiveness of quasirandom sequences").

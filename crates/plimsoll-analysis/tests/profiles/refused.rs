@@ -131,7 +131,7 @@ fn a_small_profile_uses_bounded_memory() {
         assert!(error.contains("entries that take more than 16 MiB"), "{what}: {error}");
     }
     // The default limit of a small file.
-    check(&compress_gzip("x 1\n".repeat((36 << 20) / 4).as_bytes()), "entries that take more than 256 MiB");
+    check(&compress_gzip(&long_file), "entries that take more than 256 MiB");
     // If a file would unpack to more than the limit, it is refused before it is fully unpacked.
     check(&compress_gzip(&vec![b'a'; 300 << 20]), "unpacks to more than 256 MiB");
 }

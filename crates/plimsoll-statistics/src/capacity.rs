@@ -69,8 +69,10 @@ const USUAL_VARIATION: f64 = 0.01;
 /// The minimum standard error of a capacity, as a share of the capacity. In each trial, plimsoll
 /// sees the last completion of a window up to 1 ms late, so more trials do not reduce this error.
 const ERROR_SHARE_MIN: f64 = 0.0005;
-/// Number of grid points over possible capacities.
-const CAPACITY_GRID_POINTS: usize = 801;
+/// Number of grid points over possible capacities, for each pass. The first pass covers the whole
+/// range of capacities, in which the probable part may be narrow. In later passes, two neighbouring
+/// points of the probable part are less than a tenth of a standard deviation apart.
+const CAPACITY_GRID_POINTS: [usize; 3] = [801, 201, 201];
 /// The grid of capacities extends beyond the trials' rates by this number of standard errors of
 /// the least exact trial.
 const GRID_ERRORS: f64 = 6.0;
@@ -259,9 +261,9 @@ fn capacity_posterior(trial_rates: &[SaturatedRate], between: f64) -> Option<(f6
     let high = rates().fold(0.0, f64::max) + GRID_ERRORS * error;
     let mut area = (low, high);
     let mut found = None;
-    // The first pass covers the whole range of capacities; later passes cover the probable part.
-    for _ in 0..3 {
-        let at = |point: usize| area.0 + (area.1 - area.0) * point as f64 / (CAPACITY_GRID_POINTS - 1) as f64;
+    for points in CAPACITY_GRID_POINTS {
+        let step = (area.1 - area.0) / (points - 1) as f64;
+        let at = |point: usize| area.0 + step * point as f64;
         let ln = |rps: f64| -> f64 {
             // Likelihoods are multiplied, and one logarithm is taken of the product, because this
             // is faster than a logarithm of each likelihood. The logarithm is added to the sum
@@ -277,14 +279,12 @@ fn capacity_posterior(trial_rates: &[SaturatedRate], between: f64) -> Option<(f6
             }
             sum + product.ln()
         };
-        let logs: Vec<f64> = (0..CAPACITY_GRID_POINTS).map(|point| ln(at(point))).collect();
+        let logs: Vec<f64> = (0..points).map(|point| ln(at(point))).collect();
         let best = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let weights: Vec<f64> = logs.iter().map(|ln| (ln - best).exp()).collect();
         let sum: f64 = weights.iter().sum();
-        let mean = (0..CAPACITY_GRID_POINTS).map(|point| at(point) * weights[point]).sum::<f64>() / sum;
-        let variance =
-            (0..CAPACITY_GRID_POINTS).map(|point| (at(point) - mean).powi(2) * weights[point]).sum::<f64>() / sum;
-        let step = (area.1 - area.0) / (CAPACITY_GRID_POINTS - 1) as f64;
+        let mean = (0..points).map(|point| at(point) * weights[point]).sum::<f64>() / sum;
+        let variance = (0..points).map(|point| (at(point) - mean).powi(2) * weights[point]).sum::<f64>() / sum;
         found = Some((mean, variance.sqrt()));
         let reach = (GRID_ERRORS * variance.sqrt()).max(2.0 * step);
         area = ((mean - reach).max(1e-9), mean + reach);

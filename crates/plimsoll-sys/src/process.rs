@@ -258,8 +258,8 @@ mod userfaultfd {
         for &(start, end) in ranges.iter().filter(|_| is_supported) {
             let mut range =
                 Register { start: start as u64, length: (end - start) as u64, mode: REGISTER_WRITES, ioctls: 0 };
-            // SAFETY: `range` has the layout that the request reads and writes. No page of the range
-            // becomes write-protected, so no access of the program changes.
+            // SAFETY: `range` has the layout that the request reads and writes. No page of the
+            // range becomes write-protected, so no access of the program changes.
             unsafe { libc::ioctl(fd, REGISTER_REQUEST, &mut range) };
         }
         Ok(())
@@ -375,7 +375,8 @@ mod tests {
         let entry = smaps.split_once(&head).expect("still one mapping").1;
         let flags = entry.lines().find_map(|line| line.strip_prefix("VmFlags:")).expect("flags");
         let is_tracked = flags.split_whitespace().any(|flag| flag == "uw");
-        // Linux tracks the writes to such a mapping from version 6.7 on, unless a sandbox forbids it.
+        // Linux tracks the writes to such a mapping from version 6.7 on, unless a sandbox forbids
+        // it.
         let is_forbidden = super::userfaultfd::track_writes(&[]).is_err();
         assert!(is_tracked || is_forbidden || kernel_version() < (6, 7), "{flags}");
     }

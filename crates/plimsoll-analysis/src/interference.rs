@@ -31,8 +31,9 @@ use plimsoll_model::units::MS;
 use plimsoll_model::{Ledger, Probes, Run, Series};
 
 /// Number of cores that other processes may use on average without disturbing a load. On a quiet
-/// machine, other processes use far fewer cores than this limit. The measurement error of one
-/// kernel tick at both ends of the shortest load is also far smaller than this limit.
+/// machine, other processes use far fewer cores than this limit. CPU times are counted in ticks of
+/// 10 ms. One tick too many at both ends of the shortest observed time ([`OBSERVED_TIME_NS_MIN`])
+/// is 0.08 cores, about half of this limit.
 pub const OTHER_PROCESSES_CORES_MAX: f64 = 0.15;
 /// CPU time that other processes may use without disturbing a load, as a ratio to the CPU time of
 /// the server and plimsoll.

@@ -265,7 +265,7 @@ impl Summary {
     }
 }
 
-/// Collects the evidence against the figures of a load, the most serious evidence first.
+/// Collects the evidence against the figures of a load.
 fn collect_doubts(
     interference: &Interference,
     generator: &GeneratorFigures,

@@ -21,7 +21,8 @@ use std::ops::ControlFlow;
 /// Length, in ns, of the first part of the judged window, in which no trial is stopped, so that
 /// each trial measures a throughput.
 const DECISION_NS_MIN: u64 = 1_500 * MS;
-/// Number of ticks (100 ms) for which a trial continues after its first bad request.
+/// Minimum number of ticks (100 ms) between the first bad request of a trial and the end of the
+/// trial, if the trial ends early because it is certain to fail.
 const TICKS_AFTER_FIRST_BAD: usize = 5;
 /// Smallest growth of the backlog in one tick that shows overload, as a share of the arrivals in
 /// the tick. The backlog must grow by this share in each of the last [`OVERLOAD_TICKS`] ticks.

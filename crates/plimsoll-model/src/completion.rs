@@ -385,8 +385,8 @@ pub fn recorded_log_paths(settings: &ExperimentSettings<RedactedText>) -> Option
     logs.map(|log| (!log.withheld).then_some(log.text.as_str())).collect()
 }
 
-/// Returns whether all targets have the same URL. All targets have the same URL if plimsoll itself
-/// starts the compared builds, one at a time.
+/// Returns whether the experiment is a comparison of builds that plimsoll starts one at a time, so
+/// that all targets have the same URL.
 pub fn has_one_url(spec: &ExperimentSpec) -> bool {
     spec.blocks_spec().is_some_and(|blocks| blocks.arms.iter().all(|arm| arm.started))
 }

@@ -174,8 +174,8 @@ fn is_grouped_code(text: &str) -> bool {
     }
 }
 
-/// Returns whether a text is a short list of plain words and numbers, separated by any of the
-/// characters `separators`. `mixed_max` is the limit of [`is_plain_word`].
+/// Returns whether a text is a short list of ordinary words and numbers, which cannot be a secret,
+/// separated by any of the characters `separators`. `mixed_max` is the limit of [`is_plain_word`].
 fn is_plain(text: &str, separators: &str, mixed_max: usize) -> bool {
     let decoded = percent_decode(text);
     let Ok(decoded) = std::str::from_utf8(&decoded) else { return false };

@@ -96,7 +96,7 @@ pub struct SummaryValue {
 }
 
 impl StudySummary {
-    /// The maximum number of functions in a summary.
+    /// The maximum number of entries in `functions`.
     pub const FUNCTIONS_MAX: usize = 8;
 
     /// Returns whether every figure is in its valid range: a damaged or hostile file can contain

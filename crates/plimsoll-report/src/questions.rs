@@ -39,7 +39,7 @@ pub fn explain_question(settings: &SearchSettings, budget_ns: u64) -> String {
 /// Formats the question of an overload test, with the time budget.
 pub fn overload_question(settings: &SearchSettings, budget_ns: u64) -> String {
     format!(
-        "loading {target} past its load line under {slo}: {budget} at most",
+        "loading {target} above its load line under {slo}: {budget} at most",
         target = heading::target_title(&settings.base),
         slo = settings.slo,
         budget = duration(budget_ns as f64)

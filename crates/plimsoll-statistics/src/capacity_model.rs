@@ -44,7 +44,7 @@ const RARE_FAILURES_SHARE_MAX: f64 = 1e-5;
 /// the fourth root of the largest burst. Small bursts are probable because a search at a low rate
 /// sees too few requests to rule out small bursts.
 const BURST_S_MAX: f64 = 10.0;
-/// The relative error of `room`, the queue size of a rejecting server in `rejected_share`
+/// The relative error of the queue size of a rejecting server, as computed in `rejected_share`
 /// (`rejection_model`). The value of 10 % is valid between the load line and the capacity. The
 /// value comes from comparisons with simulated token buckets of 2 to 40 tokens.
 const QUEUE_SIZE_FORMULA_ERROR: f64 = 0.1;

@@ -17,7 +17,7 @@ pub const STARTABLE_STUDIES: [(&str, &str); 5] = [
     ("find", "find the load line"),
     ("explain", "explain what limits the load line"),
     ("run", "put one load on the server"),
-    ("overload", "load the server past its load line"),
+    ("overload", "load the server above its highest sustained rate"),
     ("prove", "compare two addresses"),
 ];
 
@@ -299,7 +299,7 @@ impl IsolatedFileContext {
         match self.allows_files {
             true => "is a file of this machine, which plimsoll reads only when the study starts".to_owned(),
             false => {
-                "is a file of this machine, which a page may not name: start plimsoll serve --allow-commands".to_owned()
+                "is on this machine, and text from a web page may not name files of this machine: to allow this, start plimsoll serve --allow-commands".to_owned()
             }
         }
     }

@@ -79,8 +79,9 @@ pub struct WorkerAuthor {
 
 /// Creates the authors of a load whose requests are not in its plan.
 pub trait AuthorFactory {
-    /// Returns the author and the target address of each worker, for a load with the given shape
-    /// (closed loop or open loop). Returns an error if an author cannot be created.
+    /// Returns one author (a program that writes requests) for each worker, with the worker's
+    /// target address, for a load of the given shape (closed or open loop). Returns an error if an
+    /// author cannot be created.
     fn create_authors(&self, shape: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure>;
 
     /// Returns `Break` if an author has failed, which ends the load.

@@ -37,7 +37,8 @@ const ADDED_BACKGROUND_CASES: f64 = 0.5;
 /// all servers give this answer.
 const ADDED_BACKGROUND_CASES_OF_MARK: f64 = 5.0;
 
-/// Counts of answers over the recorded cases of the corpus, and the parameters fitted to them.
+/// Number of recorded cases (servers with a known cause) that gave each answer to each feature, and
+/// the parameters that were fitted to these cases.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Likelihoods {
     /// Number of cases of any cause, by feature and by index of the answer.

@@ -13,7 +13,7 @@ const LIMITING_ELASTICITY_MIN: f64 = 0.7;
 /// The maximum elasticity of a setting that does not limit the load line.
 const NON_LIMITING_ELASTICITY_MAX: f64 = 0.1;
 
-/// A load with one value of the setting.
+/// The result of a load that was made while the server's changed setting had one value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SettingValueLoad {
     /// The value of the setting.

@@ -269,7 +269,7 @@ fn side_with_bad_outliers(ratios_by_block: &[f64], more_is_better: bool) -> Opti
     };
     let (low, high) = (count(true), count(false));
     let (most, least) = (low.max(high), low.min(high));
-    if 2.0 * basics::fair_coin_tail(low + high, most) > 2.0 * OUTLIER_BLOCKS_ERROR {
+    if basics::fair_coin_tail(low + high, most) > OUTLIER_SIDE_TEST_ERROR {
         return None;
     }
     let side = if (low > high) == more_is_better { 'B' } else { 'A' };
@@ -283,9 +283,9 @@ fn side_with_bad_outliers(ratios_by_block: &[f64], more_is_better: bool) -> Opti
     Some((side, text))
 }
 
-/// The probability that one given side is by chance the worse side in five of five outlier blocks
-/// (unusual pairs of loads).
-const OUTLIER_BLOCKS_ERROR: f64 = 1.0 / 32.0;
+/// The error probability of the one-sided test whether one side is worse in outlier blocks (unusual
+/// pairs of loads): one side is by chance worse in five of five.
+const OUTLIER_SIDE_TEST_ERROR: f64 = 1.0 / 32.0;
 
 /// Describes how the difference between A and B changes during the measurement; `None` if the
 /// difference does not change.

@@ -210,7 +210,7 @@ impl<N: Net> Worker<N> {
             let is_listed = connection.generation == generation && connection.state == ConnectionState::Open;
             let room = if is_listed { connection.conn.exchanges_available() } else { 0 };
             // A connection that can take further requests in addition to the arrival's request
-            // stays in the list of idle connections.
+            // stays in the list of connections with room.
             if room > 1 {
                 return Some(slot);
             }

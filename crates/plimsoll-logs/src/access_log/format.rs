@@ -166,8 +166,8 @@ impl Format {
         self.stamp
     }
 
-    /// Parses a line without its line break. `None` if the line does not match the format. `room`
-    /// has the buffers for text without wrappers, colours and escapes.
+    /// Parses a line without its line break. `None` if the line does not match the format.
+    /// `buffers` has the buffers for text without wrappers, colours and escapes.
     #[inline]
     pub fn parse<'a>(&self, line: &'a [u8], buffers: &'a mut LineBuffers) -> Option<Entry<'a>> {
         let LineBuffers { line: inner, plain, texts } = buffers;
@@ -250,8 +250,8 @@ impl Format {
     }
 
     fn count_parsed(&self, lines: &[&[u8]]) -> usize {
-        let mut room = LineBuffers::default();
-        lines.iter().filter(|line| self.parse(line, &mut room).is_some()).count()
+        let mut buffer = LineBuffers::default();
+        lines.iter().filter(|line| self.parse(line, &mut buffer).is_some()).count()
     }
 
     fn is_rails(&self) -> bool {
@@ -383,18 +383,18 @@ pub fn find_format(lines: &[&[u8]], session: Option<&str>) -> Result<Format, For
 
 /// Returns a line without terminal colours.
 fn strip_colours(line: &[u8]) -> Cow<'_, [u8]> {
-    let mut room = Vec::new();
-    match without_colours(line, &mut room).len() == line.len() {
+    let mut buffer = Vec::new();
+    match without_colours(line, &mut buffer).len() == line.len() {
         true => Cow::Borrowed(line),
-        false => Cow::Owned(room),
+        false => Cow::Owned(buffer),
     }
 }
 
 /// Returns the lines that have the prefix, without the prefix and colours.
 fn lines_without_prefix(prefix: LogPrefix, lines: &[Cow<[u8]>]) -> Vec<Cow<'static, [u8]>> {
-    let mut room = Vec::new();
+    let mut buffer = Vec::new();
     let strip = |line: &Cow<[u8]>| {
-        let bare = prefix.strip(line, &mut room)?;
+        let bare = prefix.strip(line, &mut buffer)?;
         Some(Cow::Owned(strip_colours(bare).into_owned()))
     };
     lines.iter().filter_map(strip).collect()

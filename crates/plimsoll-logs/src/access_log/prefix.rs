@@ -63,14 +63,14 @@ impl LogPrefix {
     /// Detects a prefix that most of the given lines have.
     pub fn detect_in_lines(lines: &[Cow<[u8]>]) -> Option<LogPrefix> {
         let stands = |prefix: &LogPrefix| {
-            let mut room = Vec::new();
-            let without = lines.iter().filter(|line| prefix.strip(line, &mut room).is_none()).count();
+            let mut buffer = Vec::new();
+            let without = lines.iter().filter(|line| prefix.strip(line, &mut buffer).is_none()).count();
             without * UNPREFIXED_LINES_DIVISOR <= lines.len() && without < lines.len()
         };
         LOG_PREFIXES.into_iter().find(|prefix| stands(prefix))
     }
 
-    /// Returns a line without the prefix; `None` if the line lacks the prefix. `room` is a buffer
+    /// Returns a line without the prefix; `None` if the line lacks the prefix. `buffer` is a buffer
     /// for unescaped text.
     pub fn strip<'a>(self, line: &'a [u8], buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         match self {
@@ -147,15 +147,15 @@ fn is_time(text: &[u8]) -> bool {
     text.len() >= 19 && text[4] == b'-' && text[10] == b'T' && unix_time_ns(text).is_some()
 }
 
-/// Returns a line without terminal colours. If the line has colours, the result is in `room`.
-pub(super) fn without_colours<'a>(line: &'a [u8], room: &'a mut Vec<u8>) -> &'a [u8] {
+/// Returns a line without terminal colours. If the line has colours, the result is in `buffer`.
+pub(super) fn without_colours<'a>(line: &'a [u8], buffer: &'a mut Vec<u8>) -> &'a [u8] {
     if memchr::memchr(ESCAPE_BYTE, line).is_none() {
         return line;
     }
-    room.clear();
+    buffer.clear();
     let mut rest = line;
     while let Some(at) = memchr::memchr(ESCAPE_BYTE, rest) {
-        room.extend_from_slice(&rest[..at]);
+        buffer.extend_from_slice(&rest[..at]);
         let after = &rest[at + 1..];
         let is_end = |b: &u8| !(b.is_ascii_digit() || *b == b';');
         rest = match after.strip_prefix(b"[") {
@@ -163,8 +163,8 @@ pub(super) fn without_colours<'a>(line: &'a [u8], room: &'a mut Vec<u8>) -> &'a 
             None => after,
         };
     }
-    room.extend_from_slice(rest);
-    room
+    buffer.extend_from_slice(rest);
+    buffer
 }
 
 /// The first byte of a terminal colour sequence.
@@ -355,7 +355,7 @@ fn text_after_month_time(text: &[u8]) -> Option<&[u8]> {
 
 /// Unescapes the log text of a line of Docker's `json-file`; `None` if the line is not of this
 /// format.
-fn docker_json_log_text<'a>(line: &'a [u8], room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+fn docker_json_log_text<'a>(line: &'a [u8], buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     // Some log shippers add blanks between the JSON tokens.
     let mut rest = line.trim_ascii();
     for sign in [&b"{"[..], b"\"log\"", b":", b"\""] {
@@ -370,9 +370,9 @@ fn docker_json_log_text<'a>(line: &'a [u8], room: &'a mut Vec<u8>) -> Option<&'a
         end += 2;
     }
     memchr::memmem::find(&rest[end..], b"\"stream\"")?;
-    room.clear();
-    unescape_json(&rest[..end], room)?;
-    let text = room.trim_ascii_end();
+    buffer.clear();
+    unescape_json(&rest[..end], buffer)?;
+    let text = buffer.trim_ascii_end();
     (!text.is_empty()).then_some(text)
 }
 
@@ -424,8 +424,8 @@ mod tests {
             ("", None),
         ] {
             let found = LogPrefix::detect_in_lines(&[Cow::Borrowed(line.as_bytes())]).map(|prefix| {
-                let mut room = Vec::new();
-                let rest = prefix.strip(line.as_bytes(), &mut room).unwrap_or_default();
+                let mut buffer = Vec::new();
+                let rest = prefix.strip(line.as_bytes(), &mut buffer).unwrap_or_default();
                 (prefix, String::from_utf8_lossy(rest).into_owned())
             });
             assert_eq!(found, expect.map(|(prefix, rest)| (prefix, rest.to_owned())), "{line}");
@@ -459,8 +459,8 @@ mod tests {
         for (line, expect) in
             [("\u{1b}[97;42m 200 \u{1b}[0m|a", " 200 |a"), ("plain", "plain"), ("a\u{1b}[1", "a"), ("a\u{1b}b", "ab")]
         {
-            let mut room = Vec::new();
-            assert_eq!(without_colours(line.as_bytes(), &mut room), expect.as_bytes(), "{line:?}");
+            let mut buffer = Vec::new();
+            assert_eq!(without_colours(line.as_bytes(), &mut buffer), expect.as_bytes(), "{line:?}");
         }
     }
 

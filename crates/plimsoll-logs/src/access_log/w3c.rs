@@ -64,8 +64,8 @@ impl W3cFields {
         (is_enough && names.len() <= FIELDS_MAX).then_some(W3cFields { places, is_cloudfront })
     }
 
-    /// Splits a line into its fields. `room` is a buffer for the joined path and query.
-    pub fn parse<'a>(&self, line: &'a [u8], room: &'a mut Vec<u8>) -> Option<ParsedLogFields<'a>> {
+    /// Splits a line into its fields. `buffer` is a buffer for the joined path and query.
+    pub fn parse<'a>(&self, line: &'a [u8], buffer: &'a mut Vec<u8>) -> Option<ParsedLogFields<'a>> {
         let mut raw = ParsedLogFields::default();
         let between = if memchr::memchr(b'\t', line).is_some() { b'\t' } else { b' ' };
         let mut texts = line.split(|b| *b == between);
@@ -95,13 +95,13 @@ impl W3cFields {
             raw.end = Some(unix_time_ns(whole.get(..length)?)?);
         }
         if !path.is_empty() {
-            room.clear();
-            room.extend_from_slice(path);
+            buffer.clear();
+            buffer.extend_from_slice(path);
             if !query.is_empty() && query != b"-" {
-                room.push(b'?');
-                room.extend_from_slice(query);
+                buffer.push(b'?');
+                buffer.extend_from_slice(query);
             }
-            raw.target = room;
+            raw.target = buffer;
         }
         Some(raw)
     }

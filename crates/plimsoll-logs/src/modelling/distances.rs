@@ -80,14 +80,14 @@ pub struct ModelDistances {
     /// The largest relative difference of each entry of `dispersion` at which log and model count
     /// as equal.
     pub dispersion_difference_max: Vec<f64>,
-    /// The quantiles of the number of requests in a visit. Each tuple has the quantile, 0 to 1, and
-    /// the values of log and model.
+    /// Quantiles of the number of requests in a visit, each as (quantile from 0 to 1, value of the
+    /// log, value of the model).
     pub visit_requests: Vec<(f64, f64, f64)>,
     /// The largest difference of each entry of `visit_requests` at which log and model count as
     /// equal, in requests.
     pub visit_requests_difference_max: Vec<f64>,
-    /// The quantiles of the wait from a response to the next request. Each tuple has the quantile,
-    /// 0 to 1, and the values of log and model in ns. Empty if no visit has several requests.
+    /// Quantiles of the wait from a response to the next request, each as (quantile from 0 to 1,
+    /// value of the log in ns, value of the model in ns). Empty if no visit has several requests.
     pub waits_ns: Vec<(f64, f64, f64)>,
     /// The total variation distance between the shares of transitions (pairs of consecutive
     /// endpoints) in log and model. `None` if the log has no transitions.

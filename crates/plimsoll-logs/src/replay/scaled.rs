@@ -25,12 +25,12 @@ pub(super) fn is_same_session(a: &LoggedRequest, b: &LoggedRequest) -> bool {
 }
 
 /// Returns the requests of the scaled number of sessions, in order of time and within the time of
-/// the log. `None` if the result would have more than `room` requests.
+/// the log. `None` if the result would have more than `requests_max` requests.
 pub(super) fn scale_sessions(
     mut requests: Vec<LoggedRequest>,
     timing: &ReplayTiming,
     (first_ns, span_ns): (u64, u64),
-    room: usize,
+    requests_max: usize,
 ) -> Option<Vec<LoggedRequest>> {
     requests.sort_by_key(|request| (request.visitor, request.start_ns));
     let mut sessions: Vec<Range<usize>> = Vec::new();
@@ -54,12 +54,12 @@ pub(super) fn scale_sessions(
         sessions[..wanted].iter().for_each(|session| scaled.extend_from_slice(&requests[session.clone()]));
     } else {
         let more = wanted - sessions.len();
-        if more > room {
+        if more > requests_max {
             return None;
         }
         let drawn: Vec<usize> = (0..more).map(|_| rng.uniform_below(sessions.len() as u64) as usize).collect();
         let count: usize = drawn.iter().map(|number| sessions[*number].len()).sum();
-        if requests.len().checked_add(count).is_none_or(|count| count > room) {
+        if requests.len().checked_add(count).is_none_or(|count| count > requests_max) {
             return None;
         }
         scaled.extend_from_slice(&requests);

@@ -31,8 +31,8 @@ impl FromLua for ScriptAddress {
 }
 
 /// Adds the functions `lookup` and `connect` to the table `wrk`.
-pub(crate) fn add_functions(lua: &Lua, wrk: &Table, reach: &Arc<dyn ScriptNetwork>) -> Result<()> {
-    let looking = Arc::clone(reach);
+pub(crate) fn add_functions(lua: &Lua, wrk: &Table, network: &Arc<dyn ScriptNetwork>) -> Result<()> {
+    let looking = Arc::clone(network);
     let lookup = lua.create_function(move |lua, (host, service): (Option<String>, Option<String>)| {
         let (host, service) = (host.unwrap_or_default(), service.unwrap_or_default());
         let found = looking
@@ -40,7 +40,7 @@ pub(crate) fn add_functions(lua: &Lua, wrk: &Table, reach: &Arc<dyn ScriptNetwor
             .map_err(|reason| Error::runtime(format!("unable to resolve {host}:{service} {reason}")))?;
         lua.create_sequence_from(found.into_iter().map(ScriptAddress))
     })?;
-    let connecting = Arc::clone(reach);
+    let connecting = Arc::clone(network);
     let connect = lua.create_function(move |_, address: ScriptAddress| Ok(connecting.connect(address.0)))?;
     wrk.raw_set("lookup", lookup)?;
     wrk.raw_set("connect", connect)

@@ -41,10 +41,10 @@ pub struct Script {
 
 impl Script {
     /// Creates the Lua states of a script. `new` does not execute any code of the script.
-    pub fn new(program: Program, threads: usize, reach: &Arc<dyn ScriptNetwork>) -> Result<Script, ScriptError> {
-        let main = ScriptState::new(&program, reach)?;
+    pub fn new(program: Program, threads: usize, network: &Arc<dyn ScriptNetwork>) -> Result<Script, ScriptError> {
+        let main = ScriptState::new(&program, network)?;
         let threads = (0..threads)
-            .map(|_| Ok((ScriptState::new(&program, reach)?, Arc::default())))
+            .map(|_| Ok((ScriptState::new(&program, network)?, Arc::default())))
             .collect::<Result<_, ScriptError>>()?;
         Ok(Script { program, main, threads, failure: Arc::default() })
     }

@@ -96,22 +96,22 @@ impl ScriptState {
     /// Creates a state that contains only the libraries and the table `wrk`.
     pub(crate) fn new(
         program: &Program,
-        reach: &Arc<dyn ScriptNetwork>,
+        network: &Arc<dyn ScriptNetwork>,
     ) -> std::result::Result<ScriptState, ScriptError> {
         let state = ScriptState { lua: create_lua_with_libraries(), call_progress: Arc::default() };
         // The error is ignored: if the allocator cannot be bounded, the state has no memory limit.
         let _ = state.lua.set_memory_limit(program.memory_bytes_max);
-        state.add_libraries(program, reach).map_err(|error| ScriptError::from_hook_error(HookName::Load, &error))?;
+        state.add_libraries(program, network).map_err(|error| ScriptError::from_hook_error(HookName::Load, &error))?;
         Ok(state)
     }
 
-    fn add_libraries(&self, program: &Program, reach: &Arc<dyn ScriptNetwork>) -> Result<()> {
+    fn add_libraries(&self, program: &Program, network: &Arc<dyn ScriptNetwork>) -> Result<()> {
         let lua = &self.lua;
         lua.load(MODULE_PATHS_LUA).set_name("=package").call::<()>(std::env::consts::ARCH)?;
         let wrk: Table = lua.load(WRK_TABLE_LUA).set_name("=wrk").call(())?;
         lua.globals().set("wrk", &wrk)?;
         lua.globals().get::<Table>("package")?.get::<Table>("loaded")?.set("wrk", &wrk)?;
-        address::add_functions(lua, &wrk, reach)?;
+        address::add_functions(lua, &wrk, network)?;
         if !program.may_exit {
             lua.load(FORBID_EXIT_LUA).set_name("=wrk").exec()?;
         }

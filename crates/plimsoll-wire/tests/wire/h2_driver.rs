@@ -18,7 +18,8 @@ pub enum H2Outcome {
     Refused,
 }
 
-/// The results that a connection reported for the bytes that it received, and for its close.
+/// What a client connection did while it was driven: the outcome of each exchange, and the resets
+/// and the GOAWAY that it sent.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct H2Results {
     /// The results of the GET on stream 1, the HEAD on stream 3 and the POST on stream 5.

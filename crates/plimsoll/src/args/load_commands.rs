@@ -182,13 +182,14 @@ pub struct ExplainArgs {
 pub struct OverloadArgs {
     #[command(flatten)]
     pub request: RequestArgs,
-    /// The load line in requests/s, if it is known [default: a search finds the load line first]
+    /// The load line (highest rate that meets the SLO) in requests/s, if it is known [default: a
+    /// search finds the load line first]
     #[arg(long, value_name = "RATE", help_heading = "Search")]
     pub line: Option<String>,
     /// The SLO: success rate and latency that users need
     #[arg(long, value_name = "SLO", default_value = "success>=99.9%, p99<=500ms", help_heading = "Search")]
     pub slo: String,
-    /// Total time for the search and for the loads above the load line
+    /// Total time for the search and for the rising and falling loads after it
     #[arg(long, value_name = "TIME", default_value = "3m", help_heading = "Search")]
     pub budget: String,
     /// Above the load line, repeat each failed request up to N times, after 0.1 s, 0.2 s, 0.4 s,
@@ -381,7 +382,7 @@ pub struct BaselineArgs {
     /// Certificate of the reference server (PEM); with this flag, the server requires TLS
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub cert: Option<PathBuf>,
-    /// The private key of the --cert certificate (PEM) [default: in the --cert file]
+    /// Private key of the reference server's certificate (PEM) [default: in the --cert file]
     #[arg(long, value_name = "FILE", requires = "cert", value_hint = ValueHint::FilePath)]
     pub key: Option<PathBuf>,
     /// Number of threads of the reference server, each with an event loop [default: one for each

@@ -79,7 +79,7 @@ pub enum Command {
     Find(CommandFlags<FindArgs>),
     /// Name the bottleneck that limits the load line, with evidence
     Explain(CommandFlags<ExplainArgs>),
-    /// Show how the target fails past its load line, and if it recovers
+    /// Show how the target fails above its load line, and if it recovers
     Overload(CommandFlags<OverloadArgs>),
     /// Compare two builds or servers, with a known rate of false alarms
     Prove(CommandFlags<ProveArgs>),

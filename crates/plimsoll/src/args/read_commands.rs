@@ -34,7 +34,7 @@ pub struct CheckArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  plimsoll show run.plimsoll\n  plimsoll show --csv run.plimsoll > intervals.csv")]
 pub struct ShowArgs {
-    /// Run files
+    /// The run files to show
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Print one JSON document (for several files: an array of them)
@@ -187,7 +187,7 @@ pub enum ChartArg {
     plimsoll report run.plimsoll --chart heat --dark -o heat.svg\n  \
     plimsoll report sweep.plimsoll --slo 'p99<=50ms' -o junit.xml")]
 pub struct ReportArgs {
-    /// Run files
+    /// The run files to report on
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Format of the report [default: from the file ending of -o, else html]

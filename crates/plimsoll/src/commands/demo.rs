@@ -106,7 +106,7 @@ pub fn carry_out(mut spec: FindSpec<Plan>, settings: &ExperimentSettings<String>
              plimsoll explain http://localhost:8080/                  name the bottleneck\n  \
              plimsoll prove http://localhost:8080/ OTHER_URL          is another build better?\n  \
              plimsoll find --slo 'success>=99.9%, p99<=50ms' URL      search with another SLO\n  \
-             plimsoll overload URL                                    load the server past its load line\n",
+             plimsoll overload URL                                    load the server above its load line\n",
         );
     }
     // The demo gives no verdict on a server, so the demo succeeds even if interference prevented

@@ -384,8 +384,8 @@ impl ResponseChecks {
     }
 
     /// Checks a complete response, which arrived `took_ns` after the request's intended start.
-    /// Returns the first failed check. Calls `taken` with the number and text of each captured
-    /// value, until a check fails.
+    /// Returns the first failed check. Calls `store_capture` with the number and text of each
+    /// captured value, until a check fails.
     pub fn check_response(
         &mut self,
         answer: &StoredResponse,

@@ -94,7 +94,8 @@ pub struct UserSessions {
 }
 
 impl UserSessions {
-    /// Creates an empty set of sessions. `captured` is the number of capture names.
+    /// Creates an empty set of sessions. `capture_count` is the number of capture names.
+    /// `keeps_user_state` says whether users keep cookies and captured values between sessions.
     pub fn new(scenarios: Vec<Scenario>, seed: u64, capture_count: usize, keeps_user_state: bool) -> UserSessions {
         let sum = |sum: &mut u64, scenario: &Scenario| {
             *sum += u64::from(scenario.weight);

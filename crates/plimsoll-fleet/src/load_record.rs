@@ -31,6 +31,6 @@ impl LoadRecord {
     pub fn read(bytes: &[u8]) -> Option<LoadRecord> {
         let record: LoadRecord = serde_json::from_slice(bytes).ok()?;
         let injectors: Vec<Injector> = record.agents.iter().map(|(_, injector)| injector.clone()).collect();
-        (record.plan.is_within_limits() && Injector::are_bounded(&injectors)).then_some(record)
+        (record.plan.is_within_limits() && Injector::are_within_limits(&injectors)).then_some(record)
     }
 }

@@ -336,7 +336,7 @@ impl ToCoordinator {
             ToCoordinator::Ready { injector, fitted, .. } => {
                 fitted.truncate(SENTENCES_MAX);
                 fitted.iter_mut().for_each(sanitize_sentence);
-                Injector::are_bounded(std::slice::from_ref(injector))
+                Injector::are_within_limits(std::slice::from_ref(injector))
             }
             ToCoordinator::Refused { reason, .. } => {
                 sanitize_sentence(reason);

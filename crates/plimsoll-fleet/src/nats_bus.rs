@@ -262,8 +262,8 @@ impl CoordinatorBusWorker {
         Ok(OpenBus { client, stream, names, messages, frames, echoes, events })
     }
 
-    /// Waits for the wanted agents and chooses the agents of the run. Returns the name and start id
-    /// (`boot`) of each agent.
+    /// Waits for the wanted agents and chooses the agents of the run. Returns the name and the
+    /// start id of each agent.
     async fn choose_agents(
         &self,
         client: &Client,

@@ -189,7 +189,7 @@ impl Plan {
             && are_valid_routes(routes.map(|route| (route.weight, route.timeout_ns)))
             && has_valid_scenarios(&self.traffic)
             && has_valid_request_list(self)
-            && is_setup_teardown_bounded(&self.traffic.setup_teardown)
+            && is_setup_teardown_within_limits(&self.traffic.setup_teardown)
     }
 }
 
@@ -234,7 +234,7 @@ fn has_valid_scenarios(traffic: &Traffic) -> bool {
 
 /// Returns whether the numbers and the timeouts of setup and teardown requests are in their valid
 /// ranges.
-fn is_setup_teardown_bounded(setup_teardown: &SetupTeardown) -> bool {
+fn is_setup_teardown_within_limits(setup_teardown: &SetupTeardown) -> bool {
     let can_be =
         |asked: &OneOffRoute| (1..=REPETITIONS_MAX).contains(&asked.times) && is_valid_time_ns(asked.route.timeout_ns);
     setup_teardown.setup.len().max(setup_teardown.teardown.len()) <= ROUTES_MAX && setup_teardown.requests().all(can_be)
@@ -251,7 +251,7 @@ impl PlanRecord {
 impl Injector {
     /// Returns whether `injectors` can be the injectors (load-generating machines) of one load. The
     /// number of machines and the number of workers of each machine must be in their valid ranges.
-    pub fn are_bounded(injectors: &[Injector]) -> bool {
+    pub fn are_within_limits(injectors: &[Injector]) -> bool {
         injectors.len() <= INJECTORS_MAX && injectors.iter().all(|injector| injector.workers <= WORKERS_MAX)
     }
 }
@@ -285,7 +285,7 @@ impl FigureUnit {
     }
 }
 
-fn is_figure_bounded(figure: &Figure, value: FigureRef<SparseHistogram>) -> bool {
+fn is_figure_within_limits(figure: &Figure, value: FigureRef<SparseHistogram>) -> bool {
     match value {
         FigureRef::Count(count) => count <= figure.unit.upper_bound(),
         FigureRef::Times(times) => is_histogram_bounded(times),
@@ -302,12 +302,12 @@ fn is_figure_bounded(figure: &Figure, value: FigureRef<SparseHistogram>) -> bool
 
 impl Interval {
     pub(crate) fn is_within_limits(&self) -> bool {
-        self.load.figure_values().all(|(figure, held)| is_figure_bounded(figure, held))
+        self.load.figure_values().all(|(figure, held)| is_figure_within_limits(figure, held))
             && self
                 .routes
                 .iter()
                 .flat_map(|(_, route)| route.figure_values())
-                .all(|(figure, held)| is_figure_bounded(figure, held))
+                .all(|(figure, held)| is_figure_within_limits(figure, held))
     }
 }
 

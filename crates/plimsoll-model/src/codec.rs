@@ -358,7 +358,7 @@ impl RunFileHeader {
         self.started_unix_ms <= STARTED_UNIX_MS_MAX
             && self.spec.is_within_limits()
             && self.settings.as_ref().is_none_or(|settings| settings.is_within_limits(&self.spec))
-            && Injector::are_bounded(&self.environment.injectors)
+            && Injector::are_within_limits(&self.environment.injectors)
     }
 }
 
@@ -458,9 +458,9 @@ pub fn read_first_frame(bytes: &[u8]) -> Result<Option<(Frame, usize)>, InvalidF
         Frame::Interval { interval, .. } => interval.is_within_limits(),
         Frame::Probes(probes) => probes.is_within_limits(),
         Frame::Sampled(sampled) => sampled.is_within_limits(is_valid_schedule_time),
-        Frame::Agents(agents) => are_accounts_bounded(agents),
+        Frame::Agents(agents) => are_accounts_within_limits(agents),
         Frame::TrialStart { plan, injectors, start_ns, .. } => {
-            plan.is_within_limits() && Injector::are_bounded(injectors) && *start_ns <= TIME_NS_MAX
+            plan.is_within_limits() && Injector::are_within_limits(injectors) && *start_ns <= TIME_NS_MAX
         }
         Frame::TrialEnd { window_ns, failed_answers, .. } => {
             window_ns.0.max(window_ns.1) <= TIME_NS_MAX
@@ -472,7 +472,7 @@ pub fn read_first_frame(bytes: &[u8]) -> Result<Option<(Frame, usize)>, InvalidF
     if is_within_limits { Ok(Some((frame, next))) } else { Err(InvalidFrame) }
 }
 
-fn are_accounts_bounded(agents: &[AgentAccount]) -> bool {
+fn are_accounts_within_limits(agents: &[AgentAccount]) -> bool {
     agents.len() <= INJECTORS_MAX && agents.iter().all(AgentAccount::is_within_limits)
 }
 
@@ -501,7 +501,7 @@ fn add_frame(experiment: &mut Experiment, frame: Frame) -> bool {
     let latest = experiment.trials.last_mut().map(|trial| &mut trial.run);
     match (frame, latest) {
         (Frame::TrialStart { tag, start_ns, plan, injectors }, _)
-            if plan.is_within_limits() && Injector::are_bounded(&injectors) && start_ns <= TIME_NS_MAX =>
+            if plan.is_within_limits() && Injector::are_within_limits(&injectors) && start_ns <= TIME_NS_MAX =>
         {
             let mut run = Run { injectors, ..Run::new(*plan) };
             // Until the frame with the end of the load is read, the measured window grows with the
@@ -522,7 +522,7 @@ fn add_frame(experiment: &mut Experiment, frame: Frame) -> bool {
         (Frame::Sampled(sampled), Some(run)) if sampled.is_within_limits(is_valid_schedule_time) => {
             run.probes.sampled.merge(&sampled)
         }
-        (Frame::Agents(agents), Some(run)) if are_accounts_bounded(&agents) => run.agents = agents,
+        (Frame::Agents(agents), Some(run)) if are_accounts_within_limits(&agents) => run.agents = agents,
         (Frame::TrialEnd { ending, window_ns, start_ns: _, addresses, failed_answers }, Some(run))
             if run.accepts_window(window_ns)
                 && failed_answers.len() <= KINDS_MAX

@@ -196,7 +196,11 @@ impl PlanRecord {
     /// Restores the plan with its redacted inputs. The result has no addresses or certificates,
     /// since the caller resolves the addresses and reads the certificates again. Fails if an input
     /// is missing, superfluous or different from the record.
-    pub fn restore_plan(&self, redact: RedactionLevel, mut secrets: PlanSecrets) -> Result<Plan, RestoreError> {
+    pub fn restore_plan(
+        &self,
+        redaction_level: RedactionLevel,
+        mut secrets: PlanSecrets,
+    ) -> Result<Plan, RestoreError> {
         let origin = &self.traffic.origin;
         let mut routes = Vec::with_capacity(self.traffic.routes.len());
         for route in &self.traffic.routes {
@@ -205,12 +209,12 @@ impl PlanRecord {
                 false => None,
             };
             if let Some(given) = &url
-                && (given.origin != *origin || redact::redact_target(&given.target, redact) != route.target)
+                && (given.origin != *origin || redact::redact_target(&given.target, redaction_level) != route.target)
             {
                 let was = format!("{origin}{}", route.target);
                 return Err(RestoreError::Differs(MissingInput { kind: TextKind::Url, record_text: was }));
             }
-            routes.push(route.restore_route(redact, url.map(|url| url.target), &mut secrets)?);
+            routes.push(route.restore_route(redaction_level, url.map(|url| url.target), &mut secrets)?);
         }
         let (choice, preflight) = (self.traffic.choice, Some(0));
         let (data, variables, request_list) = (Vec::new(), Vec::new(), None);
@@ -228,7 +232,7 @@ impl PlanRecord {
             variables,
             setup_teardown,
             request_list,
-            redact,
+            redact: redaction_level,
         };
         let unix = secrets.unix;
         match (secrets.headers.is_empty(), secrets.urls.is_empty()) {

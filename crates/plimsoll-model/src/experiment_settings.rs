@@ -1,5 +1,5 @@
-//! The conditions of an experiment ([`ExperimentSettings`]): all settings except the experiment's
-//! question ([`crate::spec`]). The conditions say how targets are reached, what is watched, which
+//! The settings of an experiment ([`ExperimentSettings`]): all settings except the experiment's
+//! question ([`crate::spec`]). These settings say how targets are reached, what is watched, which
 //! result makes the command fail, and where results go.
 //!
 //! `ExperimentSettings<String>` contains every text in full, so plimsoll can execute the
@@ -173,7 +173,7 @@ impl TextKind {
     }
 }
 
-/// The conditions of an experiment: all settings except the experiment's question.
+/// The settings of an experiment: all except the experiment's question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExperimentSettings<T> {
     /// Whether the target is plimsoll's demo server.

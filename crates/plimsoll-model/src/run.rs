@@ -188,8 +188,8 @@ impl Run {
         (self.duration_ns() > 0).then(|| self.rate_in_window(|load| load.in_flight_ns) / 1e9)
     }
 
-    /// Returns a rate in the measured window, 1/s: the sum of the count that `of` selects, divided
-    /// by the length of the window. An interval that is partly inside the window counts in
+    /// Returns a rate in the measured window, 1/s: the sum of the count that `count` selects,
+    /// divided by the length of the window. An interval that is partly inside the window counts in
     /// proportion. Returns 0 without a measured window.
     pub fn rate_in_window(&self, count: impl Fn(&LoadFigures) -> u64) -> f64 {
         let (from_ns, to_ns) = self.window_ns;
@@ -400,7 +400,7 @@ pub struct Experiment {
     pub spec: ExperimentSpec,
     /// Start of the experiment, in ms since 1970 (UTC).
     pub started_unix_ms: u64,
-    /// The conditions of the experiment; `None` for a run file of an older version, whose
+    /// The settings of the experiment; `None` for a run file of an older version, whose
     /// experiment cannot be repeated.
     pub settings: Option<Box<ExperimentSettings<RedactedText>>>,
     /// The command line that repeats the experiment, without secrets.

@@ -4,7 +4,7 @@
 //! redacted records of plans.
 //!
 //! Not here: the choice of the next load (`plimsoll-analysis`), the command line, and the
-//! conditions of an experiment ([`crate::experiment_settings`]).
+//! settings of an experiment ([`crate::experiment_settings`]).
 
 use crate::intervention::Intervention;
 use crate::load::ArrivalSpacing;

@@ -38,7 +38,7 @@ pub struct StudyStatus {
 }
 
 /// Describes the load `trial` of a study, and why the study runs this load. For a comparison, the
-/// reason is the text `standing`, which is the interim result of the comparison.
+/// reason is the text `interim_result`, which is the interim result of the comparison.
 pub fn study_status(
     study: &Study,
     trial: &TrialPlan,

@@ -70,8 +70,9 @@ const USUAL_VARIATION: f64 = 0.01;
 /// sees the last completion of a window up to 1 ms late, so more trials do not reduce this error.
 const ERROR_SHARE_MIN: f64 = 0.0005;
 /// Number of grid points over possible capacities, for each pass. The first pass covers the whole
-/// range of capacities, in which the probable part may be narrow. In later passes, two neighbouring
-/// points of the probable part are less than a tenth of a standard deviation apart.
+/// range of capacities, and later passes the probable part. A pass whose points would be further
+/// apart than those of the pass before is left out: between the peaks of two trials that contradict
+/// each other, its points would miss the peaks.
 const CAPACITY_GRID_POINTS: [usize; 3] = [801, 201, 201];
 /// The grid of capacities extends beyond the trials' rates by this number of standard errors of
 /// the least exact trial.
@@ -261,8 +262,13 @@ fn capacity_posterior(trial_rates: &[SaturatedRate], between: f64) -> Option<(f6
     let high = rates().fold(0.0, f64::max) + GRID_ERRORS * error;
     let mut area = (low, high);
     let mut found = None;
+    let mut last_step = f64::INFINITY;
     for points in CAPACITY_GRID_POINTS {
         let step = (area.1 - area.0) / (points - 1) as f64;
+        if step >= last_step {
+            break;
+        }
+        last_step = step;
         let at = |point: usize| area.0 + step * point as f64;
         let ln = |rps: f64| -> f64 {
             // Likelihoods are multiplied, and one logarithm is taken of the product, because this
@@ -322,5 +328,44 @@ mod tests {
             check(&[1000.0, 1000.0, 1000.0, other], 1.0, (1000.0, error, 1));
         }
         assert_eq!(Capacity::from_trials_without_common_errors(&[]), None);
+    }
+
+    /// Checks that the grid finds the posterior of trials that contradict each other. Then the
+    /// posterior has several narrow peaks, which a coarse grid misses.
+    #[test]
+    fn the_grid_finds_the_peaks_of_contradicting_trials() {
+        let check = |rates: &[f64], seconds: f64, dispersion: f64| {
+            let trials: Vec<SaturatedRate> = rates
+                .iter()
+                .map(|rps| SaturatedRate {
+                    saturation: saturated_trial(*rps, seconds, dispersion).saturation,
+                    rps: *rps,
+                    error_rps: (dispersion * rps / seconds).sqrt(),
+                    disturbed: DISTURBED_PRIOR,
+                })
+                .collect();
+            let (rps, error_rps) = capacity_posterior(&trials, 0.0).expect("trials");
+            let likelihoods: Vec<RateLikelihood> =
+                trials.iter().map(|trial| RateLikelihood::new(*trial, 0.0)).collect();
+            let highest = 1.2 * rates.iter().copied().fold(0.0, f64::max);
+            let (mut sums, points) = ([0.0; 3], 1_000_000);
+            for point in 1..=points {
+                let at = highest * f64::from(point) / f64::from(points);
+                let weight: f64 = likelihoods
+                    .iter()
+                    .map(|likelihood| likelihood.prior_weighted(at))
+                    .map(|(quiet, disturbed)| quiet + disturbed)
+                    .product();
+                sums = [sums[0] + weight, sums[1] + weight * at, sums[2] + weight * at * at];
+            }
+            let mean = sums[1] / sums[0];
+            let deviation = (sums[2] / sums[0] - mean * mean).sqrt();
+            assert!((rps - mean).abs() < 0.2 * deviation, "{rates:?}: {rps} instead of {mean} +- {deviation}");
+            assert!((error_rps / deviation - 1.0).abs() < 0.2, "{rates:?}: {error_rps} instead of {deviation}");
+        };
+        check(&[30_300.0, 50_000.0], 4.0, 0.3);
+        check(&[40_000.0, 50_000.0], 4.0, 0.05);
+        check(&[3_800.0, 5_000.0], 4.0, 0.01);
+        check(&[1_000.0, 1_010.0, 400.0], 2.0, 1.0);
     }
 }

@@ -73,7 +73,7 @@ impl LoadPartTask {
         let injector =
             serde_json::from_slice(&read_length_prefixed(input).map_err(cut)?).map_err(|error| error.to_string())?;
         let stripe = Stripe::new(read_u64(input).map_err(cut)?, read_u64(input).map_err(cut)?);
-        match stripe.index < stripe.equal_parts && Injector::are_bounded(std::slice::from_ref(&injector)) {
+        match stripe.index < stripe.equal_parts && Injector::are_within_limits(std::slice::from_ref(&injector)) {
             true => Ok(LoadPartTask { plan, injector, stripe }),
             false => Err("the first process of plimsoll sent a task that is not a valid share of a load".to_owned()),
         }

@@ -242,6 +242,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         // A failure to end the processes is shown as a warning below. A process that cannot be
         // ended now ends together with plimsoll.
         let finished = self.runner.finish();
+        plimsoll_sys::process::drop_unmodified_file_pages();
         let mut warnings = self.runner.take_warnings();
         warnings.dedup();
         let path = self.recording.path().map(Path::to_owned);

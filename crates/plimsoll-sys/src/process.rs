@@ -208,18 +208,23 @@ static FILE_MAPPINGS: OnceLock<Vec<(usize, usize)>> = OnceLock::new();
 /// By default, a page fault in a file mapping also makes neighbouring pages resident, usually 64
 /// kB. In a build without inlining, most of these neighbours are never used. The kernel leaves the
 /// neighbours out in mappings whose writes a userfaultfd tracks, so this function tracks the writes
-/// to mappings that nobody writes. A kernel before Linux 6.7, or a sandbox that forbids
-/// userfaultfd, loads the neighbours as before.
+/// to mappings that nobody writes. Where the kernel cannot do this (before Linux 6.7; on ARM before
+/// 6.10), or a sandbox forbids userfaultfd, the neighbours are loaded as before.
 pub fn load_single_pages_of_files() {
     let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     let mappings = FILE_MAPPINGS.get_or_init(|| unmodified_file_mappings(&smaps));
-    let _ = userfaultfd::track_writes(mappings);
+    if let Ok(tracker) = userfaultfd::track_writes(mappings) {
+        // Closing the descriptor would end the tracking. Programs that this process starts do not
+        // inherit it.
+        std::mem::forget(tracker);
+    }
 }
 
 /// The few parts of the kernel's interface `userfaultfd(2)` that are used here, from
 /// `linux/userfaultfd.h`.
 mod userfaultfd {
-    use std::io::{Error, Result};
+    use std::io::{Error, ErrorKind, Result};
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
     const USER_MODE_ONLY: libc::c_int = 1;
     const API_VERSION: u64 = 0xaa;
@@ -244,32 +249,39 @@ mod userfaultfd {
         ioctls: u64,
     }
 
-    /// Tracks the writes to the ranges (start and end of each) until the process ends.
-    pub(super) fn track_writes(ranges: &[(usize, usize)]) -> Result<()> {
-        // SAFETY: no memory is passed. The descriptor stays open, because closing it would end the
-        // tracking. It is closed in programs that this process starts.
+    /// Tracks the writes to the ranges (start and end of each) until the result is dropped. Returns
+    /// an error of the kind `Unsupported` if the kernel cannot track them.
+    pub(super) fn track_writes(ranges: &[(usize, usize)]) -> Result<OwnedFd> {
+        // SAFETY: no memory is passed.
         let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | USER_MODE_ONLY) } as libc::c_int;
         if fd < 0 {
             return Err(Error::last_os_error());
         }
+        // SAFETY: the kernel has just opened the descriptor, and nothing else owns it.
+        let tracker = unsafe { OwnedFd::from_raw_fd(fd) };
         let mut api = Api { version: API_VERSION, features: FEATURE_ASYNCHRONOUS_WRITES, ioctls: 0 };
         // SAFETY: `api` has the layout that the request reads and writes.
-        let is_supported = unsafe { libc::ioctl(fd, API_REQUEST, &mut api) } == 0;
-        for &(start, end) in ranges.iter().filter(|_| is_supported) {
+        let result = unsafe { libc::ioctl(tracker.as_raw_fd(), API_REQUEST, &mut api) };
+        if result != 0 || api.features & FEATURE_ASYNCHRONOUS_WRITES == 0 {
+            return Err(ErrorKind::Unsupported.into());
+        }
+        for &(start, end) in ranges {
             let mut range =
                 Register { start: start as u64, length: (end - start) as u64, mode: REGISTER_WRITES, ioctls: 0 };
             // SAFETY: `range` has the layout that the request reads and writes. No page of the
             // range becomes write-protected, so no access of the program changes.
-            unsafe { libc::ioctl(fd, REGISTER_REQUEST, &mut range) };
+            if unsafe { libc::ioctl(tracker.as_raw_fd(), REGISTER_REQUEST, &mut range) } != 0 {
+                return Err(Error::last_os_error());
+            }
         }
-        Ok(())
+        Ok(tracker)
     }
 }
 
 /// Drops unmodified file mappings of this process (code, constants, linker tables) from resident
-/// memory. The command line, the load and the report use different code, so each drops the code
-/// before it. A later use of dropped code costs a minor page fault, because the file stays in the
-/// page cache. Does nothing in a process that did not call [`load_single_pages_of_files`].
+/// memory. The command line, the load and the report use different code, so the code is dropped
+/// between them. A later use of dropped code costs a minor page fault, because the file stays in
+/// the page cache. Does nothing in a process that did not call [`load_single_pages_of_files`].
 pub fn drop_unmodified_file_pages() {
     for &(start, end) in FILE_MAPPINGS.get().into_iter().flatten() {
         // SAFETY: the range is a private, read-only file mapping of the program or a library, which
@@ -366,25 +378,45 @@ mod tests {
     }
 
     #[test]
-    fn a_page_fault_loads_one_page_of_a_file() {
-        super::load_single_pages_of_files();
-        let longest = super::FILE_MAPPINGS.get().and_then(|all| all.iter().max_by_key(|(start, end)| end - start));
-        let &(start, end) = longest.expect("the test program is mapped");
-        let smaps = std::fs::read_to_string("/proc/self/smaps").expect("Linux");
-        let head = format!("{start:x}-{end:x} ");
-        let entry = smaps.split_once(&head).expect("still one mapping").1;
-        let flags = entry.lines().find_map(|line| line.strip_prefix("VmFlags:")).expect("flags");
-        let is_tracked = flags.split_whitespace().any(|flag| flag == "uw");
-        // Linux tracks the writes to such a mapping from version 6.7 on, unless a sandbox forbids
-        // it.
-        let is_forbidden = super::userfaultfd::track_writes(&[]).is_err();
-        assert!(is_tracked || is_forbidden || kernel_version() < (6, 7), "{flags}");
-    }
-
-    fn kernel_version() -> (u32, u32) {
-        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("Linux");
-        let mut numbers = release.split(['.', '-']).map(|word| word.parse().unwrap_or(0));
-        (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+    fn a_page_fault_loads_one_page_of_a_tracked_file() {
+        use std::os::fd::AsRawFd;
+        const PAGES: usize = 64;
+        // SAFETY: no memory is passed.
+        let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        let path = std::env::temp_dir().join(format!("plimsoll-pages-{}", std::process::id()));
+        std::fs::write(&path, vec![7u8; PAGES * page_bytes]).expect("written");
+        let file = std::fs::File::open(&path).expect("opened");
+        std::fs::remove_file(&path).expect("removed");
+        let resident_pages = |is_tracked: bool| {
+            // SAFETY: the mapping is new, and is not used after its end.
+            let start = unsafe {
+                let (length, fd) = (PAGES * page_bytes, file.as_raw_fd());
+                libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_PRIVATE, fd, 0)
+            };
+            assert_ne!(start, libc::MAP_FAILED);
+            let range = (start as usize, start as usize + PAGES * page_bytes);
+            let tracker = is_tracked.then(|| super::userfaultfd::track_writes(&[range]));
+            // SAFETY: the byte is in the mapping.
+            assert_eq!(unsafe { start.cast::<u8>().add(20 * page_bytes).read_volatile() }, 7);
+            let smaps = std::fs::read_to_string("/proc/self/smaps").expect("Linux");
+            let entry = smaps.split_once(&format!("{:x}-{:x} ", range.0, range.1)).expect("one mapping").1;
+            let resident = entry.lines().find_map(|line| line.strip_prefix("Rss:")).expect("a size");
+            let kb: usize = resident.trim().trim_end_matches(" kB").parse().expect("a number");
+            // SAFETY: nothing uses the mapping any more.
+            unsafe { libc::munmap(start, PAGES * page_bytes) };
+            (kb * 1024 / page_bytes, tracker.map(|tracker| tracker.map(drop)))
+        };
+        match resident_pages(true) {
+            (1, Some(Ok(()))) => {}
+            (_, Some(Err(error)))
+                if error.kind() == std::io::ErrorKind::Unsupported
+                    || matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::ENOSYS)) =>
+            {
+                eprintln!("not tested, because userfaultfd is not available here: {error}");
+            }
+            other => panic!("{other:?}"),
+        }
+        assert!(resident_pages(false).0 > 1, "the kernel loads no neighbours, so plimsoll need not prevent it");
     }
 
     #[test]

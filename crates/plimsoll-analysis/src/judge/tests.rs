@@ -281,7 +281,7 @@ fn a_server_stall_fails_a_generator_limited_trial() {
 }
 
 /// Creates the probe readings of a machine of two cores. The load used 0.6 cores, and other
-/// processes used `others` cores.
+/// processes used `other_cores` cores.
 fn probes_with_interference(other_cores: f64, seconds: f64) -> Probes {
     let mut probes = Probes::default();
     for (name, kind, rate) in [

@@ -83,7 +83,7 @@ fn compress_gzip(bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_small_profile_uses_bounded_memory() {
-    // The limits are a sixteenth of the limits for an untrusted sender, so that the test is quick.
+    // The limits are small, so that the test is quick.
     const LIMITS: ReadLimits = ReadLimits { unpacked_bytes_max: 64 << 20, memory_bytes_max: 16 << 20 };
     const BYTES: usize = 9 << 18;
     // The bytes at the start of each case: one column, the empty string and one location. After
@@ -130,8 +130,11 @@ fn a_small_profile_uses_bounded_memory() {
         let error = read_within_limits(&profile, LIMITS).expect_err(what).to_string();
         assert!(error.contains("entries that take more than 16 MiB"), "{what}: {error}");
     }
-    // The default limit of a small file.
-    check(&compress_gzip(&long_file), "entries that take more than 256 MiB");
+    // The limits of a small file, and of a file from an untrusted sender.
+    let long_file = compress_gzip(&long_file);
+    check(&long_file, "entries that take more than 256 MiB");
+    let error = read_within_limits(&long_file, ReadLimits::for_untrusted_sender(24 << 20)).expect_err("too large");
+    assert!(error.to_string().contains("entries that take more than 256 MiB"), "{error}");
     // If a file would unpack to more than the limit, it is refused before it is fully unpacked.
     check(&compress_gzip(&vec![b'a'; 300 << 20]), "unpacks to more than 256 MiB");
 }

@@ -172,7 +172,7 @@ fn run_load(options: &AbOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
 }
 
 /// Prints a progress line for each multiple of `every` up to `done`, the number of completed
-/// requests. `told` is the number in the last printed line.
+/// requests. `last_printed_count` is the number in the last printed line.
 fn print_progress(last_printed_count: &AtomicU64, every: u64, done: u64) {
     while last_printed_count.load(Ordering::Relaxed) + every <= done {
         let count = last_printed_count.fetch_add(every, Ordering::Relaxed) + every;

@@ -412,8 +412,8 @@ fn is_request_without_time(line: &[u8]) -> bool {
     memchr::memmem::find(line, b" HTTP/").is_some() && !(0..line.len().saturating_sub(7)).any(is_time)
 }
 
-/// Detects the format of lines whose prefixes were removed. `has_moment` states whether one of the
-/// removed prefixes has a timestamp.
+/// Detects the format of lines whose prefixes were removed. `has_timestamp` states whether one of
+/// the removed prefixes has a timestamp.
 fn find_format_of_bare_lines(lines: &[&[u8]], has_timestamp: bool) -> Option<Format> {
     let mut candidates: Vec<Format> = KNOWN_TEXT_FORMATS.into_iter().map(Format::from_known_text).collect();
     for (name, digits) in FORMATS_ENDING_IN_SECONDS {

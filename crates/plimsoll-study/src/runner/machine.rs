@@ -233,14 +233,14 @@ impl LocalMachineRunner {
     /// Makes a changed plan the current plan; `None` restores the original plan. Nothing is copied
     /// if the wanted plan is already the current plan.
     fn switch_plan_variant(&mut self, plan_change: Option<PlanChange>) {
-        let wanted = plan_change.filter(|change| self.variants.contains_key(&Some(*change)));
-        if wanted == self.variant {
+        let plan_change = plan_change.filter(|change| self.variants.contains_key(&Some(*change)));
+        if plan_change == self.variant {
             return;
         }
-        if let Some(PlanVariant { plan, injector }) = self.variants.get(&wanted) {
+        if let Some(PlanVariant { plan, injector }) = self.variants.get(&plan_change) {
             self.plan.clone_from(plan);
             self.injector.clone_from(injector);
-            self.variant = wanted;
+            self.variant = plan_change;
         }
     }
 }
@@ -380,7 +380,6 @@ impl Runner for LocalMachineRunner {
     }
 
     fn finish(&mut self) -> Result<(), Failure> {
-        plimsoll_sys::process::drop_unmodified_file_pages();
         Ok(())
     }
 

@@ -71,14 +71,14 @@ impl CleanupNotes {
 
 impl Draft {
     /// Cleans and renders the draft. If the draft has no requests, the result is an error whose
-    /// sentence begins with the argument `nothing`.
+    /// sentence begins with the argument `no_requests_text`.
     pub fn finish(self, no_requests_text: &str) -> Result<ImportResult, TrafficFileError> {
         self.finish_at(no_requests_text, |at| at)
     }
 
-    /// Cleans and renders a draft with provisional positions, as [`Draft::finish`] does. `place`
-    /// converts each provisional position to the final position, and is called in order of
-    /// position.
+    /// Cleans and renders a draft with provisional positions, as [`Draft::finish`] does.
+    /// `final_position` converts each provisional position to the final position, and is called in
+    /// order of position.
     pub fn finish_at(
         mut self,
         no_requests_text: &str,

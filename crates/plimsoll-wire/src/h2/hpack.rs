@@ -78,7 +78,8 @@ impl TableEntry {
 }
 
 impl HpackDecoder {
-    /// Creates a decoder with a dynamic table of at most `limit` bytes.
+    /// Creates a decoder with a dynamic table of at most `permitted_bytes_max` bytes, and
+    /// never of more than [`TABLE_BYTES`].
     pub const fn new(permitted_bytes_max: usize) -> HpackDecoder {
         let bytes_max = if permitted_bytes_max < TABLE_BYTES { permitted_bytes_max } else { TABLE_BYTES };
         HpackDecoder {

@@ -164,9 +164,9 @@ fn a_ladder_states_shares_and_costs() {
     ]);
     assert_eq!(document["schema"], "plimsoll.ladder/1");
     let rung = |at: usize| &document["rungs"][at];
-    assert!(rung(0)["share"].is_null() && number_at_path(rung(1), "share") < 0.9, "{document:#}");
-    // With 4 users, a request that takes 20 ms costs at least 5 000 us of the total time. A request
-    // that takes 5 ms costs at least 1 250 us.
+    assert!(rung(0)["share"].is_null() && number_at_path(rung(1), "share") < 0.5, "{document:#}");
+    // With 4 users, a request of the three rungs costs about 250, 1 250 and 5 000 us. So compared
+    // with the first rung, the second costs 1 000 us more, and the third 4 750 us more.
     assert!(number_at_path(rung(2), "cost_us") > 2000.0 && rung(2)["cost_us_ci95"].is_array(), "{document:#}");
     assert_eq!(plimsoll(&["show", "--json", file]).json()["rungs"], document["rungs"]);
     let picture = plimsoll(&["report", file, "--format", "svg"]);

@@ -88,8 +88,8 @@ pub fn run_ladder(spec: LadderSpec<Plan>, settings: &ExperimentSettings<String>)
 ///
 /// `criterion` is the measure that decides between two sides. For a ladder (a list of URLs that are
 /// compared without a verdict), `criterion` is `None`. The tuple has the targets, the warnings, and
-/// the path of the run file. `record` builds the specification that the run file contains. `wanted`
-/// has the profiles to take after the last block.
+/// the path of the run file. `record` builds the specification that the run file contains.
+/// `profiles` has the profiles to take after the last block.
 fn run_comparison(
     blocks: BlocksSpec<Plan>,
     criterion: Option<Criterion>,

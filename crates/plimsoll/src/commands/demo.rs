@@ -3,6 +3,7 @@
 //! plimsoll gets no information about the bottleneck. The servers run in their own processes, so
 //! plimsoll sees them like any other server.
 
+use super::search::FindInput;
 use super::{explain, find, prove};
 use crate::args::{Cli, Command, DemoArgs};
 use crate::live::ProgressDisplay;
@@ -37,7 +38,7 @@ const STEP_BUDGET_DEFAULT: &str = "40s";
 const QUICK_SEARCH_BUDGET: &str = "15s";
 
 /// Converts the flags to a search. The target's port is 0 until the sample server runs.
-pub fn spec_from_args(args: &DemoArgs) -> Result<(FindSpec<Plan>, ExperimentSettings<String>), Failure> {
+pub fn spec_from_args(args: &DemoArgs) -> Result<FindInput, Failure> {
     let origin = Origin { scheme: "http".into(), host: Ipv4Addr::LOCALHOST.to_string(), port: 0 };
     let budget = args.budget.as_deref().unwrap_or(if args.quick { QUICK_SEARCH_BUDGET } else { STEP_BUDGET_DEFAULT });
     let budget_ns = parse_positive_time("--budget", budget)?;

@@ -15,28 +15,14 @@ pub type ExperimentInput = (ExperimentSpec<Plan>, ExperimentSettings<String>);
 /// is resolved and no process is started.
 pub fn spec_from_command(command: &Command) -> Result<Option<ExperimentInput>, Failure> {
     Ok(Some(match command {
-        Command::Run(args) => {
-            run::spec_from_args(args).map(|(asked, settings)| (ExperimentSpec::Run(asked), settings))?
-        }
-        Command::Replay(args) => {
-            replay::spec_from_args(args).map(|(asked, settings)| (ExperimentSpec::Run(asked), settings))?
-        }
-        Command::Sweep(args) => {
-            sweep::spec_from_args(args).map(|(asked, settings)| (ExperimentSpec::Sweep(asked), settings))?
-        }
-        Command::Find(args) => {
-            find::spec_from_args(args).map(|(asked, settings)| (ExperimentSpec::Find(asked), settings))?
-        }
-        Command::Demo(args) => {
-            demo::spec_from_args(args).map(|(asked, settings)| (ExperimentSpec::Find(asked), settings))?
-        }
+        Command::Run(args) => experiment_input(ExperimentSpec::Run, run::spec_from_args(args)?),
+        Command::Replay(args) => experiment_input(ExperimentSpec::Run, replay::spec_from_args(args)?),
+        Command::Sweep(args) => experiment_input(ExperimentSpec::Sweep, sweep::spec_from_args(args)?),
+        Command::Find(args) => experiment_input(ExperimentSpec::Find, find::spec_from_args(args)?),
+        Command::Demo(args) => experiment_input(ExperimentSpec::Find, demo::spec_from_args(args)?),
         Command::Explain(args) if explain::run_file_path(args).is_some() => return Ok(None),
-        Command::Explain(args) => {
-            explain::spec_from_args(args).map(|(asked, settings)| (ExperimentSpec::Explain(asked), settings))?
-        }
-        Command::Overload(args) => {
-            overload::spec_from_args(args).map(|(asked, settings)| (ExperimentSpec::Overload(asked), settings))?
-        }
+        Command::Explain(args) => experiment_input(ExperimentSpec::Explain, explain::spec_from_args(args)?),
+        Command::Overload(args) => experiment_input(ExperimentSpec::Overload, overload::spec_from_args(args)?),
         Command::Prove(args) => prove::spec_from_args(args)?,
         Command::Baseline(_) | Command::Show(_) | Command::Profile(_) | Command::Diff(_) => return Ok(None),
         Command::Report(_) | Command::Rerun(_) | Command::Clean(_) | Command::Check(_) => return Ok(None),
@@ -47,6 +33,10 @@ pub fn spec_from_command(command: &Command) -> Result<Option<ExperimentInput>, F
             return Ok(None);
         }
     }))
+}
+
+fn experiment_input<S>(kind: fn(S) -> ExperimentSpec<Plan>, input: (S, ExperimentSettings<String>)) -> ExperimentInput {
+    (kind(input.0), input.1)
 }
 
 /// Executes an experiment and prints its results. Returns the exit code.

@@ -1,7 +1,7 @@
 //! `plimsoll find`: searches for the load line, the highest rate that meets the SLO.
 
 use super::replay::LogOptions;
-use super::search::{self, PreparedSearch};
+use super::search::{self, FindInput, PreparedSearch};
 use super::traffic::LogReadingDisplay;
 use crate::args::{FindArgs, join_conditions, redaction_level};
 use crate::live::ProgressDisplay;
@@ -25,7 +25,7 @@ use plimsoll_study::quantity::{parse_positive_time, with_flag_name};
 const SOAK_NS_MIN: u64 = 10_000_000_000;
 
 /// Converts the flags to a search.
-pub fn spec_from_args(args: &FindArgs) -> Result<(FindSpec<Plan>, ExperimentSettings<String>), Failure> {
+pub fn spec_from_args(args: &FindArgs) -> Result<FindInput, Failure> {
     let planning = parse_planning(args)?;
     let demands = join_conditions(&args.fail_if).as_deref().map(parse_fail_if).transpose()?.unwrap_or_default();
     if args.logs.is_empty() && demands.iter().any(GateDemand::compares_with_log) {
@@ -37,7 +37,7 @@ pub fn spec_from_args(args: &FindArgs) -> Result<(FindSpec<Plan>, ExperimentSett
     let budget_ns = parse_positive_time("--budget", &args.budget)?;
     let (mut asked, mut settings) = match args.logs.is_empty() {
         true => search::spec_from_args(&args.search, budget_ns)?,
-        false => search::search_with_changed_plan(&args.search, budget_ns, &mut |plan, settings| {
+        false => search::search_with_changes(&args.search, budget_ns, &mut |plan, settings| {
             set_traffic_from_logs(args, plan, settings)
         })?,
     };

@@ -132,14 +132,9 @@ fn draw_single_chart(args: &ReportArgs, files: &[(&Path, &Experiment)]) -> Resul
     draw_chart(path, experiment, args.chart.map(ChartKind::from), theme)
 }
 
-fn draw_chart(
-    path: &Path,
-    experiment: &Experiment,
-    chart_kind: Option<ChartKind>,
-    theme: Theme,
-) -> Result<String, Failure> {
+fn draw_chart(path: &Path, experiment: &Experiment, kind: Option<ChartKind>, theme: Theme) -> Result<String, Failure> {
     let results = Results::from_experiment(experiment, Some(path))?;
-    one_chart(&results.view(), path.display(), chart_kind, theme).map_err(Failure::usage)
+    one_chart(&results.view(), path.display(), kind, theme).map_err(Failure::usage)
 }
 
 impl From<ChartArg> for ChartKind {

@@ -56,24 +56,20 @@ pub struct PreparedSearch {
 
 /// Converts the flags to a search within `budget_ns`. The caller sets the conditions of `--fail-if`
 /// and the output paths.
-pub fn spec_from_args(
-    args: &SearchArgs,
-    budget_ns: u64,
-) -> Result<(FindSpec<Plan>, ExperimentSettings<String>), Failure> {
+pub fn spec_from_args(args: &SearchArgs, budget_ns: u64) -> Result<FindInput, Failure> {
     let (asked, _, settings) = spec_with_other_targets(args, &[], budget_ns)?;
     Ok((asked, settings))
 }
 
-/// Converts the flags to a search, and calls `edit_plan`, which replaces the requests of the
+/// Converts the flags to a search, and calls `edit`, which replaces the requests of the
 /// plan.
-pub fn search_with_changed_plan(
-    args: &SearchArgs,
-    budget_ns: u64,
-    edit_plan: &mut PlanEditor,
-) -> Result<(FindSpec<Plan>, ExperimentSettings<String>), Failure> {
-    let (asked, _, settings) = spec_with_changed_plan(args, &[], budget_ns, edit_plan)?;
+pub fn search_with_changes(args: &SearchArgs, budget_ns: u64, edit: &mut PlanEditor) -> Result<FindInput, Failure> {
+    let (asked, _, settings) = spec_with_changed_plan(args, &[], budget_ns, edit)?;
     Ok((asked, settings))
 }
+
+/// A search, and the settings of the experiment.
+pub type FindInput = (FindSpec<Plan>, ExperimentSettings<String>);
 
 /// A function that changes a plan and the settings of its experiment.
 pub type PlanEditor<'a> = dyn FnMut(&mut Plan, &mut ExperimentSettings<String>) -> Result<(), Failure> + 'a;
@@ -83,19 +79,15 @@ pub type PlanEditor<'a> = dyn FnMut(&mut Plan, &mut ExperimentSettings<String>) 
 pub type SearchInput = (FindSpec<Plan>, Vec<Plan>, ExperimentSettings<String>);
 
 /// Converts the flags to a search, and to plans for further targets that get the same requests.
-pub fn spec_with_other_targets(
-    args: &SearchArgs,
-    other_urls: &[String],
-    budget_ns: u64,
-) -> Result<SearchInput, Failure> {
-    spec_with_changed_plan(args, other_urls, budget_ns, &mut |_, _| Ok(()))
+pub fn spec_with_other_targets(args: &SearchArgs, urls: &[String], budget_ns: u64) -> Result<SearchInput, Failure> {
+    spec_with_changed_plan(args, urls, budget_ns, &mut |_, _| Ok(()))
 }
 
 fn spec_with_changed_plan(
     args: &SearchArgs,
-    other_urls: &[String],
+    urls: &[String],
     budget_ns: u64,
-    edit_plan: &mut PlanEditor,
+    edit: &mut PlanEditor,
 ) -> Result<SearchInput, Failure> {
     let slo = with_flag_name("--slo", Slo::parse(&args.slo))?;
     let max_rate = match &args.max_rate {
@@ -106,7 +98,7 @@ fn spec_with_changed_plan(
         },
     };
     let (plans, mut settings, file) =
-        plan_from_args::plans_for_urls(&args.request, other_urls, &args.generator, &args.script)?;
+        plan_from_args::plans_for_urls(&args.request, urls, &args.generator, &args.script)?;
     // Real users arrive at random, so the search uses Poisson arrivals unless a flag or the traffic
     // file sets another spacing. Evenly spaced arrivals make a server look better than it is.
     let is_asked = args.generator.arrivals.is_some() || file.arrivals.is_some();
@@ -114,7 +106,7 @@ fn spec_with_changed_plan(
         if is_asked { plan_from_args::arrival_spacing(&args.generator, &file)? } else { ArrivalSpacing::Poisson };
     let mut plans = plans.into_iter();
     let mut base = plans.next().ok_or_else(|| Failure::usage("the target is missing: give a URL"))?;
-    edit_plan(&mut base, &mut settings)?;
+    edit(&mut base, &mut settings)?;
     with_flag_name("--slo", slo.check_routes(&base.traffic.record().routes))?;
     let slo = slo.to_string();
     traffic_file::refuse_unique_rows(&base)?;

@@ -379,10 +379,6 @@ impl Runner for LocalMachineRunner {
         Ok(LoadOutcome { run: Run { probes: std::mem::take(&mut seen.whole), ..run }, unreported_readings })
     }
 
-    fn finish(&mut self) -> Result<(), Failure> {
-        Ok(())
-    }
-
     fn take_user_messages(&mut self) -> Vec<String> {
         self.source.as_ref().map_or_else(Vec::new, |source| source.take_user_messages())
     }

@@ -124,8 +124,10 @@ pub trait Runner {
     /// already open. The schedule begins `start_ns` after the start of the experiment.
     fn run(&mut self, start_ns: u64, on_tick: &mut TickCallback) -> Result<LoadOutcome, Failure>;
 
-    /// Ends the targets that the runner started.
-    fn finish(&mut self) -> Result<(), Failure>;
+    /// Ends the targets that the runner started. By default, it has started none.
+    fn finish(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// Returns the messages for the user since the last call.
     fn take_user_messages(&mut self) -> Vec<String> {

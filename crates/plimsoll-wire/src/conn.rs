@@ -27,6 +27,10 @@ use crate::request::EncodedRequest;
 use crate::tls::{Client, Session, TlsParameters};
 use plimsoll_model::{CallFault, TlsFailure};
 
+/// The maximum number of bytes that are encrypted at once. The rest of a longer request is
+/// encrypted when the network has accepted these bytes.
+const ENCRYPTED_AT_ONCE_BYTES_MAX: usize = 64 << 10;
+
 /// The client's side of one connection.
 #[derive(Debug)]
 pub struct Conn {
@@ -291,15 +295,18 @@ impl Conn {
         if tls.unsent_from < tls.unsent.len() {
             return &tls.unsent[tls.unsent_from..];
         }
+        scratch.clear();
         if tls.session.is_established() && !text.is_empty() {
             // The unsent rest of the TLS handshake is sent together with the request (`text`).
-            let taken = tls.session.send(text);
-            if let Protocol::H1(h1) = &mut self.protocol {
-                h1.record_sent(taken);
+            let text = &text[..text.len().min(ENCRYPTED_AT_ONCE_BYTES_MAX)];
+            if tls.session.send(text, scratch)
+                && let Protocol::H1(h1) = &mut self.protocol
+            {
+                h1.record_sent(text.len());
             }
+        } else {
+            tls.session.take_cipher(scratch);
         }
-        scratch.clear();
-        tls.session.take_cipher(scratch);
         scratch
     }
 
@@ -321,17 +328,9 @@ impl Conn {
         if tls.unsent_from < tls.unsent.len() {
             return &tls.unsent[tls.unsent_from..];
         }
-        if h2.unsent().is_empty() {
-            scratch.clear();
-            h2.write(|exchange| request(exchange).h2_form(), scratch);
-            let taken = tls.session.send(scratch);
-            h2.keep_unsent(&scratch[taken..]);
-        } else {
-            let taken = tls.session.send(h2.unsent());
-            h2.record_sent_bytes(taken);
-        }
         scratch.clear();
-        tls.session.take_cipher(scratch);
+        h2.write(|exchange| request(exchange).h2_form(), scratch);
+        tls.session.encrypt(scratch);
         scratch
     }
 

@@ -351,9 +351,7 @@ impl ServedConnection {
     /// Clears `output` after sending.
     pub(super) fn send(&mut self, output: &mut Vec<u8>) {
         if let Some(tls) = &mut self.tls {
-            tls.send(output);
-            output.clear();
-            tls.take_cipher(output);
+            tls.encrypt(output);
         }
         self.send_bytes(output);
     }
@@ -391,8 +389,7 @@ impl ServedConnection {
             match &mut self.tls {
                 None => self.filler_left -= self.socket.send(&BODY_FILLER[..piece])? as u64,
                 Some(tls) => {
-                    tls.send(&BODY_FILLER[..piece]);
-                    tls.take_cipher(&mut self.unsent);
+                    tls.send(&BODY_FILLER[..piece], &mut self.unsent);
                     self.filler_left -= piece as u64;
                 }
             }

@@ -10,20 +10,23 @@
 
 mod fault;
 mod parameters;
+mod records;
 mod serving;
 mod trust;
 
 pub use fault::{ConfigError, tls_failure_from_error};
 pub use parameters::TlsParameters;
+use records::ProcessRecords;
 pub use serving::{ServedSession, ServerTls};
 
 use plimsoll_model::{TlsFailure, TlsSpec};
+use rustls::client::UnbufferedClientConnection;
 use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::sign::CertifiedKey;
-use rustls::{ClientConfig, ClientConnection, ConnectionCommon, HandshakeKind, SignatureScheme};
-use std::io::{BufRead, Write};
+use rustls::unbuffered::{ConnectionState, UnbufferedConnectionCommon, UnbufferedStatus};
+use rustls::{ClientConfig, HandshakeKind, SignatureScheme};
 use std::ops::DerefMut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,9 +34,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The number of TLS sessions that are stored for resumption. A single server name needs no more
 /// stored sessions.
 const SESSIONS_KEPT: usize = 8;
-/// The maximum number of encrypted bytes that wait to be sent in a session. At the maximum, the
-/// session accepts no more plain text.
-const WAITING_BYTES_MAX: usize = 64 << 10;
+/// The maximum number of bytes of memory that a session keeps for received bytes while it has none.
+/// The value is chosen: most responses of an API are shorter, and thousands of idle connections
+/// stay small.
+const RECEIVE_BUFFER_KEPT_BYTES_MAX: usize = 4 << 10;
+/// The maximum number of received bytes that a session decrypts at once, so that the memory for
+/// received bytes stays short. The value is chosen: a record has at most 16 KiB of plain text.
+const RECEIVED_AT_ONCE_BYTES_MAX: usize = 8 << 10;
 
 /// Parses the certificates of a PEM file. Returns `None` if the file has no certificate or an
 /// invalid certificate.
@@ -120,10 +127,9 @@ impl Client {
     /// Creates the session of a new connection, whose first message is ready to be sent. Returns
     /// the failure if the TLS library refuses the session.
     pub fn session(&self) -> Result<Session, TlsFailure> {
-        let mut connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone())
-            .map_err(|error| tls_failure_from_error(&error))?;
-        connection.set_buffer_limit(Some(WAITING_BYTES_MAX));
-        Ok(Session { connection: Box::new(connection), established: false, asked: Some(Arc::clone(&self.asked)) })
+        UnbufferedClientConnection::new(Arc::clone(&self.config), self.name.clone())
+            .and_then(|connection| Session::new(connection, Some(Arc::clone(&self.asked))))
+            .map_err(|error| tls_failure_from_error(&error))
     }
 }
 
@@ -141,49 +147,121 @@ pub struct SessionEvents {
 }
 
 /// The TLS state of one connection of a client, or of a server ([`ServedSession`]).
-pub struct Session<C = ClientConnection> {
+pub struct Session<C = UnbufferedClientConnection> {
     connection: Box<C>,
+    /// Received bytes that are not yet decrypted: the beginning of a record, or of a message of the
+    /// handshake.
+    received: Vec<u8>,
+    /// Bytes to send that no plain text caused: the handshake, and alerts.
+    to_send: Vec<u8>,
     established: bool,
+    /// Whether the peer has properly ended its stream. Bytes after the end are ignored.
+    ended: bool,
+    /// The failure that ended the session.
+    failure: Option<TlsFailure>,
     /// For a client without a certificate, whether the server has asked for a client certificate.
     asked: Option<Arc<CertificateRequestFlag>>,
 }
 
 impl<C, D> Session<C>
 where
-    C: DerefMut<Target = ConnectionCommon<D>>,
-    D: 'static,
+    C: DerefMut<Target = UnbufferedConnectionCommon<D>>,
+    D: ProcessRecords,
 {
+    /// Creates the session of a new connection. The first message of a client is ready to be sent.
+    fn new(connection: C, asked: Option<Arc<CertificateRequestFlag>>) -> Result<Session<C>, rustls::Error> {
+        let mut session = Session {
+            connection: Box::new(connection),
+            received: Vec::new(),
+            to_send: Vec::new(),
+            established: false,
+            ended: false,
+            failure: None,
+            asked,
+        };
+        session.process_received(&mut Vec::new())?;
+        Ok(session)
+    }
+
     /// Decrypts bytes from the network and appends the plain text to `plain`.
     ///
     /// After an error the session is over, and the remaining bytes to send are the TLS alert for
     /// the peer.
-    pub fn receive(&mut self, mut cipher: &[u8], plain: &mut Vec<u8>) -> Result<SessionEvents, TlsFailure> {
-        let mut news = SessionEvents::default();
-        while !cipher.is_empty() {
-            // Bytes after the end of the TLS stream are ignored.
-            let taken = self.connection.read_tls(&mut cipher).map_err(|_| TlsFailure::Other)?;
-            if taken == 0 {
-                news.ended = true;
-                break;
+    pub fn receive(&mut self, cipher: &[u8], plain: &mut Vec<u8>) -> Result<SessionEvents, TlsFailure> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        if self.ended {
+            return Ok(SessionEvents::default());
+        }
+        for piece in cipher.chunks(RECEIVED_AT_ONCE_BYTES_MAX) {
+            self.received.extend_from_slice(piece);
+            if let Err(error) = self.process_received(plain) {
+                let failure = self.failure_of(&error);
+                self.failure = Some(failure);
+                self.received = Vec::new();
+                return Err(failure);
             }
-            let state = self.connection.process_new_packets().map_err(|error| self.failure_of(&error))?;
-            if state.plaintext_bytes_to_read() > 0 {
-                let mut reader = self.connection.reader();
-                while let Ok(bytes) = reader.fill_buf()
-                    && !bytes.is_empty()
-                {
-                    plain.extend_from_slice(bytes);
-                    let count = bytes.len();
-                    reader.consume(count);
+        }
+        let established = !self.established && !self.connection.is_handshaking();
+        self.established |= established;
+        Ok(SessionEvents { established, ended: self.ended })
+    }
+
+    /// Decrypts the received records, continues the handshake, and appends the plain text to
+    /// `plain`. After an error, the alert for the peer is in the bytes to send.
+    fn process_received(&mut self, plain: &mut Vec<u8>) -> Result<(), rustls::Error> {
+        let mut done_bytes = 0;
+        let result = loop {
+            let UnbufferedStatus { discard, state, .. } =
+                D::process_records(&mut self.connection, &mut self.received[done_bytes..]);
+            done_bytes += discard;
+            match state {
+                Ok(ConnectionState::ReadTraffic(mut records)) => {
+                    while let Some(record) = records.next_record() {
+                        let Ok(record) = record else { break };
+                        done_bytes += record.discard;
+                        plain.extend_from_slice(record.payload);
+                    }
+                    // The usual end: one record is one response, and nothing is to be sent.
+                    let is_message_waiting = !self.to_send.is_empty() || self.connection.wants_write();
+                    if done_bytes == self.received.len() && !is_message_waiting {
+                        break Ok(());
+                    }
                 }
+                Ok(ConnectionState::EncodeTlsData(mut message)) => {
+                    records::append_message(&mut message, &mut self.to_send)
+                }
+                Ok(ConnectionState::TransmitTlsData(messages)) => messages.done(),
+                Ok(ConnectionState::PeerClosed) => self.ended = true,
+                Ok(_) => break Ok(()),
+                Err(error) => break Err(error),
             }
-            news.ended |= state.peer_has_closed();
+        };
+        if result.is_err() {
+            self.append_alert(done_bytes);
         }
-        if !self.established && !self.connection.is_handshaking() {
-            self.established = true;
-            news.established = true;
+        if self.ended || done_bytes == self.received.len() {
+            self.received.clear();
+            self.received.shrink_to(RECEIVE_BUFFER_KEPT_BYTES_MAX);
+        } else {
+            self.received.drain(..done_bytes);
         }
-        Ok(news)
+        result
+    }
+
+    /// Appends the alert that reports an error to the bytes to send. `done_bytes` is the number of
+    /// received bytes that are no longer needed.
+    fn append_alert(&mut self, done_bytes: usize) {
+        loop {
+            match D::process_records(&mut self.connection, &mut self.received[done_bytes..]).state {
+                Ok(ConnectionState::EncodeTlsData(mut message)) => {
+                    records::append_message(&mut message, &mut self.to_send)
+                }
+                Ok(ConnectionState::TransmitTlsData(messages)) => messages.done(),
+                _ => return,
+            }
+        }
     }
 
     /// Returns the failure reason under which plimsoll counts a TLS error. Before TLS 1.3, a server
@@ -198,32 +276,51 @@ where
         }
     }
 
-    /// Encrypts plain text, and returns how many bytes of the plain text were accepted. The session
-    /// accepts fewer bytes than given if too many encrypted bytes wait to be sent.
-    pub fn send(&mut self, plain: &[u8]) -> usize {
-        // The write goes to memory, so only the buffer limit can make it incomplete.
-        self.connection.writer().write(plain).unwrap_or(0)
+    /// Encrypts plain text, and appends it to `out` after the bytes that wait to be sent. Returns
+    /// whether the plain text was accepted: not before the end of the handshake, and not after a
+    /// failure.
+    pub fn send(&mut self, plain: &[u8], out: &mut Vec<u8>) -> bool {
+        self.take_cipher(out);
+        match D::process_records(&mut self.connection, &mut self.received).state {
+            Ok(ConnectionState::WriteTraffic(mut traffic)) => records::append_encrypted(&mut traffic, plain, out),
+            _ => false,
+        }
     }
 
-    /// Appends to `out` the encrypted bytes that wait to be sent, and removes these bytes from the
-    /// session.
-    pub fn take_cipher(&mut self, out: &mut Vec<u8>) {
-        while self.connection.wants_write() {
-            // The write goes to memory and cannot fail.
-            if self.connection.write_tls(out).unwrap_or(0) == 0 {
-                break;
+    /// Encrypts all bytes of `bytes`. Replaces them by the bytes that wait to be sent and the
+    /// encrypted bytes. Returns the same as [`send`](Self::send).
+    pub fn encrypt(&mut self, bytes: &mut Vec<u8>) -> bool {
+        let is_encrypted = match D::process_records(&mut self.connection, &mut self.received).state {
+            Ok(ConnectionState::WriteTraffic(mut traffic)) => records::replace_by_encrypted(&mut traffic, bytes),
+            _ => {
+                bytes.clear();
+                false
             }
+        };
+        if !self.to_send.is_empty() {
+            bytes.splice(..0, std::mem::take(&mut self.to_send));
+        }
+        is_encrypted
+    }
+
+    /// Appends to `out` the bytes that wait to be sent, and removes these bytes from the session.
+    pub fn take_cipher(&mut self, out: &mut Vec<u8>) {
+        if !self.to_send.is_empty() {
+            out.append(&mut std::mem::take(&mut self.to_send));
         }
     }
 
     /// Ends the TLS stream properly, with a close_notify alert.
     pub fn end(&mut self) {
-        self.connection.send_close_notify();
+        let state = D::process_records(&mut self.connection, &mut self.received).state;
+        if let Ok(ConnectionState::WriteTraffic(mut traffic)) = state {
+            records::append_close_notify(&mut traffic, &mut self.to_send);
+        }
     }
 
-    /// Returns whether encrypted bytes wait to be sent.
+    /// Returns whether bytes wait to be sent that no plain text caused.
     pub fn wants_to_send(&self) -> bool {
-        self.connection.wants_write()
+        !self.to_send.is_empty()
     }
 
     /// Returns whether the handshake has ended.

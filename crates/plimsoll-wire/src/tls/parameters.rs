@@ -4,7 +4,7 @@
 
 use rustls::pki_types::CertificateDer;
 use rustls::server::ParsedCertificate;
-use rustls::{CipherSuite, ClientConnection, NamedGroup, ProtocolVersion};
+use rustls::{CipherSuite, CommonState, NamedGroup, ProtocolVersion};
 
 /// The negotiated parameters of a TLS connection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -25,7 +25,7 @@ pub struct TlsParameters {
 
 impl TlsParameters {
     /// Reads the parameters of a connection whose handshake has ended.
-    pub(super) fn from_connection(connection: &ClientConnection) -> Option<TlsParameters> {
+    pub(super) fn from_connection(connection: &CommonState) -> Option<TlsParameters> {
         let suite = connection.negotiated_cipher_suite()?.suite();
         let exchange = connection.negotiated_key_exchange_group().and_then(|group| match group.name() {
             NamedGroup::X25519 => Some(("X25519", 253)),

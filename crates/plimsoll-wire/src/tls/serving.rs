@@ -7,11 +7,12 @@
 use super::fault::{ConfigError, tls_failure_from_error};
 use super::{Session, own_certificate};
 use plimsoll_model::TlsFailure;
-use rustls::{ServerConfig, ServerConnection};
+use rustls::ServerConfig;
+use rustls::server::UnbufferedServerConnection;
 use std::sync::Arc;
 
 /// The server's side of one TLS connection.
-pub type ServedSession = Session<ServerConnection>;
+pub type ServedSession = Session<UnbufferedServerConnection>;
 
 /// The TLS state that all connections and threads of a server share.
 #[derive(Clone, Debug)]
@@ -40,11 +41,8 @@ impl ServerTls {
 
     /// Creates the session of a connection whose client is about to begin.
     pub fn session(&self) -> Result<ServedSession, TlsFailure> {
-        let mut connection =
-            ServerConnection::new(Arc::clone(&self.config)).map_err(|error| tls_failure_from_error(&error))?;
-        // The code that sends a response bounds the response's size, so the buffer of the TLS
-        // session needs no limit.
-        connection.set_buffer_limit(None);
-        Ok(Session { connection: Box::new(connection), established: false, asked: None })
+        UnbufferedServerConnection::new(Arc::clone(&self.config))
+            .and_then(|connection| Session::new(connection, None))
+            .map_err(|error| tls_failure_from_error(&error))
     }
 }

@@ -28,7 +28,7 @@ use crate::tls::{Client, Session, TlsParameters};
 use plimsoll_model::{CallFault, TlsFailure};
 
 /// The maximum number of bytes that are encrypted at once. The rest of a longer request is
-/// encrypted when the network has accepted these bytes.
+/// encrypted once the network has accepted the earlier bytes.
 const ENCRYPTED_AT_ONCE_BYTES_MAX: usize = 64 << 10;
 
 /// The client's side of one connection.
@@ -52,7 +52,8 @@ struct TlsLayer {
     session: Session,
     /// Encrypted bytes that the network did not accept at the first attempt.
     unsent: Vec<u8>,
-    /// The number of bytes of `unsent` that were sent after the first attempt.
+    /// The number of bytes at the start of `unsent` that the network has accepted since the first
+    /// attempt.
     unsent_from: usize,
     /// Whether the peer has properly ended its TLS stream.
     ended: bool,
@@ -185,8 +186,8 @@ impl Conn {
     }
 
     /// Returns the fault in the messages of the last gRPC call, if the server sent the gRPC status
-    /// `OK` in spite of the fault. The event of such a response contains the gRPC status that gRPC
-    /// clients derive from the fault.
+    /// `OK` in spite of the fault. The event of a faulty response contains the gRPC status that
+    /// gRPC clients derive from the fault.
     #[inline]
     pub fn grpc_message_fault(&self) -> Option<CallFault> {
         match &self.protocol {
@@ -214,16 +215,8 @@ impl Conn {
         }
     }
 
-    /// Returns whether an exchange for which `is_wanted` returns true is in flight.
-    pub fn has_exchange_in_flight(&self, is_wanted: impl FnMut(ExchangeNumber) -> bool) -> bool {
-        match &self.protocol {
-            Protocol::H1(h1) => h1.exchange().is_some_and(is_wanted),
-            Protocol::H2(h2) => h2.has_exchange_in_flight(is_wanted),
-        }
-    }
-
-    /// Returns whether there are unsent bytes: the rest of a request, or bytes that no request
-    /// caused. Bytes of the TLS layer are not considered.
+    /// Returns whether there are unsent bytes: the unsent part of a request, or bytes that belong
+    /// to no request. Bytes of the TLS layer are not considered.
     pub fn wants_to_send(&self) -> bool {
         match &self.protocol {
             Protocol::H1(h1) => h1.unsent().is_some(),
@@ -288,7 +281,8 @@ impl Conn {
         if self.tls.is_some() { self.next_encrypted_bytes(text, scratch) } else { text }
     }
 
-    /// Returns the next encrypted bytes to send, which include as much of `text` as fits.
+    /// Returns the next encrypted bytes to send: bytes that the network did not accept before,
+    /// otherwise the beginning of `text`.
     #[inline(never)]
     fn next_encrypted_bytes<'a>(&'a mut self, text: &[u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
         let Some(tls) = &mut self.tls else { return &[] };
@@ -369,8 +363,8 @@ impl Conn {
         tls.unsent.is_empty() && !self.wants_to_send()
     }
 
-    /// Accepts received bytes. [`next`](Self::next) returns the events in these bytes. `scratch` is
-    /// a buffer for decrypted bytes.
+    /// Accepts received bytes. [`next`](Self::next) returns the events in the received bytes.
+    /// `scratch` is a buffer for decrypted bytes.
     #[inline(always)]
     pub fn receive<'a>(&mut self, bytes: &'a [u8], scratch: &'a mut Vec<u8>) -> ReceivedBytes<'a> {
         if self.tls.is_some() {

@@ -255,15 +255,6 @@ impl<N: Net> Worker<N> {
         if self.job.streams_max == 1 { user as u32 } else { (user / u64::from(self.job.streams_max)) as u32 }
     }
 
-    /// Returns whether a request of this user (closed loop) is in flight, or waits for its
-    /// connection.
-    fn has_request_in_flight(&self, user: u64) -> bool {
-        let connection = &self.connections[self.slot_of_closed_loop_user(user) as usize];
-        let is_of_user = |number: u32| self.exchanges[number].user == user;
-        connection.conn.has_exchange_in_flight(is_of_user)
-            || self.exchanges.numbers_in_queue(&connection.waiting).any(is_of_user)
-    }
-
     /// Sets the number of active users of a closed loop to the number that the schedule demands
     /// now. New users are not started here, but listed in `joining`.
     fn change_users(&mut self) {
@@ -278,6 +269,10 @@ impl<N: Net> Worker<N> {
         users.change_ns = schedule.next_users_change_ns(at_ns).map_or(u64::MAX, |ns| self.origin_ns.saturating_add(ns));
         users.joining = before..active;
         users.joined_ns = intended_ns;
+        // Exchanges are searched, not the users' connections: after GOAWAY, a request may be on any
+        // connection.
+        let in_flight = self.exchanges.iter_in_flight().map(|exchange| exchange.user);
+        users.joining_with_request = in_flight.filter(|user| users.joining.contains(user)).collect();
     }
 
     /// Starts users that join a closed loop, and continues users whose wait has ended. Returns
@@ -290,10 +285,10 @@ impl<N: Net> Worker<N> {
         {
             started += 1;
             // A user that left and joins again may still have a request in flight, or may still
-            // wait (think time, or pause before a retry). Such a user continues without a new
-            // start.
+            // wait (think time, or pause before a retry). A user whose request is in flight, or who
+            // still waits, continues without a new start.
             let intended_ns = users.joined_ns;
-            if !self.has_request_in_flight(user) && !self.paused[user as usize] {
+            if !users.joining_with_request.contains(&user) && !self.paused[user as usize] {
                 self.now_ns = self.net.now_ns();
                 let lag_ns = self.now_ns - intended_ns;
                 if self.start_next_request(user, None, intended_ns) {
@@ -428,8 +423,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Executes the next action of a user within its session. `refused`: the last connect or TLS
-    /// handshake failed, so the user pauses before the action.
+    /// Executes the next action of a user within its session. `refused` is true if the last connect
+    /// or TLS handshake failed, so that the user pauses before the action.
     #[inline(never)]
     fn continue_session(&mut self, slot: u32, user: u64, next: UserAction, refused: bool) {
         // While this user waits, other users may use the connection (open loop).

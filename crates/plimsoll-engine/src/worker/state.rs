@@ -12,7 +12,7 @@ use crate::spin::SpinPolicy;
 use plimsoll_model::RouteNumber;
 use plimsoll_model::schedule::ArrivalCursor;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -21,10 +21,13 @@ use std::sync::atomic::AtomicBool;
 pub(super) struct ClosedLoopUsers {
     /// The number of active users. The users with the numbers `0..active` send requests.
     pub(super) active: u64,
-    /// The time at which `active` changes next (absolute, ns).
+    /// The time at which the number of active users changes next (absolute, ns).
     pub(super) change_ns: u64,
     /// The numbers of new users that have not started their first request yet.
     pub(super) joining: Range<u64>,
+    /// The users in `joining` that had a request in flight, or waiting for a connection, when they
+    /// joined. They have left the load before, and continue after this request.
+    pub(super) joining_with_request: HashSet<u64>,
     /// The intended start of the users in `joining` (absolute, ns).
     pub(super) joined_ns: u64,
     /// The number of measured requests, or sessions of scenarios, that may still start; `None`: no
@@ -110,7 +113,7 @@ pub struct Worker<N: Net> {
     pub(super) spinner: SpinPolicy,
     pub(super) starts: RequestStarts,
     pub(super) ready: Vec<ReadyEvent>,
-    /// The receive buffers; `None` while a read uses them.
+    /// The receive buffers; `None` while a read uses the buffers.
     pub(super) buffers: Option<Box<Buffers>>,
     /// A reused buffer for the outgoing bytes of one connection.
     pub(super) scratch: Vec<u8>,
@@ -144,6 +147,7 @@ impl<N: Net> Worker<N> {
                 active: 0,
                 change_ns: 0,
                 joining: 0..0,
+                joining_with_request: HashSet::new(),
                 joined_ns: 0,
                 left: job.schedule.requests_of_stripe(job.stripe),
             })

@@ -56,11 +56,6 @@ impl H1 {
         u32::from(self.exchange.is_none() && !self.over)
     }
 
-    /// Returns the number of the exchange in flight; `None`: no exchange is in flight.
-    pub fn exchange(&self) -> Option<ExchangeNumber> {
-        self.exchange
-    }
-
     #[inline]
     pub fn is_busy(&self) -> bool {
         self.exchange.is_some()
@@ -197,7 +192,7 @@ impl H1 {
         })
     }
 
-    /// Makes the exchange in flight the last one on the connection.
+    /// Prevents further exchanges on the connection. The exchange in flight continues.
     pub fn end_after_open_exchanges(&mut self) {
         self.over = true;
     }

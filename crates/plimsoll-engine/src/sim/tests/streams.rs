@@ -147,6 +147,19 @@ fn after_goaway_new_requests_do_not_wait() {
 }
 
 #[test]
+fn users_that_return_after_goaway_have_one_request_each() {
+    // The users leave the load for 2 ms while their requests take 50 ms. Most of these requests are
+    // on connections that replace one with GOAWAY.
+    let plan = plan_over_h2(closed_loop_plan("8@60ms,0@2ms,8@60ms,0@2ms,8@60ms"), 8);
+    let server = h2_server(50 * MS, SimH2 { goaway_after: Some(3), ..SimH2::new(100) });
+    for seed in first_seed()..first_seed() + 10 {
+        let ledger = run(&plan, &server, seed).run.totals().routes_sum.ledger;
+        // In 184 ms, a user sends at most four requests one after another.
+        assert!(ledger.scheduled <= 8 * 4, "seed {seed}: {ledger:?}");
+    }
+}
+
+#[test]
 fn stream_messages_are_timed_on_arrival() {
     let call = GrpcCall { content: Some(vec![0; 5]), returns_stream: true, ..GrpcCall::default() };
     let plan = plan_over_h2(closed_loop_plan("8"), 4).with_change(|plan| {

@@ -2,8 +2,8 @@
 //! request with its response) is a stream.
 //!
 //! The client asks the server to compress without a dynamic table, so that the head of a response
-//! does not depend on earlier heads. A response head whose bytes equal those of the last head is
-//! not parsed again.
+//! does not depend on earlier heads. A response head is not parsed again if its bytes equal the
+//! bytes of the last head.
 //!
 //! The client's flow-control windows are larger than responses need. Each window is refilled when
 //! half of it is used, so that the server never waits for the client. If the server has to wait for
@@ -67,11 +67,12 @@ struct H2Stream {
     messages: GrpcMessageCounter,
     encoding: MessageEncoding,
     is_of_other_type: bool,
-    /// The number of bytes of request content that may be sent before the next message of the
-    /// response arrives, without the messages that `turns` counts.
+    /// The number of content bytes of the request that may be sent before another response message
+    /// arrives, in addition to the messages that `turns` counts. The number is `usize::MAX` if
+    /// request messages need not wait for response messages.
     turn_bytes: usize,
-    /// The number of further request messages that may be sent before the next message of the
-    /// response arrives.
+    /// The number of request messages that may be sent before another response message arrives, in
+    /// addition to the content that `turn_bytes` counts.
     turns: u32,
 }
 
@@ -131,9 +132,9 @@ pub struct H2 {
     sending: VecDeque<u32>,
     /// Encoded frames to send that belong to no request, such as acknowledgements.
     control_frames: Vec<u8>,
-    /// Encoded bytes that the network did not accept at first.
+    /// Encoded bytes that the network did not accept at the first attempt.
     unsent: Vec<u8>,
-    /// The number of bytes at the start of `unsent` that were sent later.
+    /// The number of bytes at the start of `unsent` that the network has accepted since then.
     unsent_from: usize,
     next_stream: u32,
     /// The maximum number of concurrent streams that the caller wants.
@@ -149,8 +150,8 @@ pub struct H2 {
     /// The streams that need a window update, without duplicates. The stream number 0 stands for
     /// the connection.
     windows_to_update: Vec<u32>,
-    /// Whether the server has used up a flow-control window, and no
-    /// [`ConnectionEvent::WindowEmpty`] has reported this yet.
+    /// Whether the server has exhausted a flow-control window that no
+    /// [`ConnectionEvent::WindowEmpty`] has reported yet.
     window_empty_unreported: bool,
     idle_frames: u32,
     goaway: Option<GoAwayState>,
@@ -272,19 +273,14 @@ impl H2 {
         self.is_closing() && !self.is_busy()
     }
 
-    /// Returns whether an exchange for which `is_wanted` returns true is in flight.
-    pub fn has_exchange_in_flight(&self, mut is_wanted: impl FnMut(ExchangeNumber) -> bool) -> bool {
-        self.streams.iter().map(|stream| stream.exchange).chain(self.queued.iter().copied()).any(&mut is_wanted)
-    }
-
     /// Starts an exchange. Returns whether the caller must send bytes now. If `start` returns
-    /// false, the request is part of the bytes that the caller sends next anyway.
+    /// false, the caller need not act, because the request is part of the next bytes to send.
     #[inline]
     pub fn start(&mut self, exchange: ExchangeNumber, keep_alive: bool) -> bool {
         debug_assert!(self.exchanges_available() > 0, "a connection has no more exchanges than it has room for");
         self.idle_frames = 0;
         self.queued.push_back(exchange);
-        // When all stream numbers are used, a new connection is needed.
+        // A connection whose stream numbers are exhausted accepts no further exchange.
         self.closing |= !keep_alive || self.next_stream + 2 * self.queued.len() as u32 >= STREAM_LAST;
         !self.reading && self.unsent.is_empty()
     }
@@ -382,7 +378,7 @@ impl H2 {
     }
 
     /// Writes the window updates that are due into `out`. A window is refilled only when its window
-    /// update is written. If the network accepts no bytes, the server may use up a window, which
+    /// update is written. If the network accepts no bytes, the server may exhaust a window, which
     /// [`ConnectionEvent::WindowEmpty`] reports.
     fn write_window_updates(&mut self, out: &mut Vec<u8>) {
         let mut windows_to_update = std::mem::take(&mut self.windows_to_update);
@@ -511,7 +507,7 @@ impl H2 {
         Some(ConnectionEvent::Failed { exchange: stream.exchange, error, piece: ResponsePiece::default() })
     }
 
-    /// Makes the exchanges in flight the last ones on the connection.
+    /// Prevents further exchanges on the connection. Exchanges in flight continue.
     pub fn end_after_open_exchanges(&mut self) {
         self.closing = true;
     }

@@ -53,7 +53,7 @@ struct ProcessMap {
     read: Instant,
     jit: JitNames,
     jit_read: Option<Instant>,
-    names: HashMap<u64, Option<Arc<str>>>,
+    names: HashMap<(u64, bool), Option<Arc<str>>>,
     frames: HashMap<u64, Option<FrameRule>>,
 }
 
@@ -86,12 +86,13 @@ impl Symbols {
         mappings.iter().filter(|mapping| mapping.is_file()).for_each(|mapping| _ = self.function_table(pid, mapping));
     }
 
-    /// Returns the name of the function at an address; `None` if there is no code. `is_caller` says
-    /// whether the address is a return address, which may lie just after its function.
+    /// Returns the name of the function at an address; `None` if the process has no code at the
+    /// address. `is_caller` says whether the address is a return address, which may lie just after
+    /// its function.
     pub fn name(&mut self, pid: u32, address: u64, is_caller: bool) -> Option<Arc<str>> {
         let at = if is_caller { address.checked_sub(1)? } else { address };
         let process = self.processes.entry(pid).or_insert_with(|| ProcessMap::read(pid));
-        if let Some(known) = process.names.get(&at) {
+        if let Some(known) = process.names.get(&(at, is_caller)) {
             return known.clone();
         }
         let Some(mapping) = process.executable_mapping_at(pid, at).cloned() else {
@@ -105,7 +106,7 @@ impl Symbols {
         }
         let name = self.name_from_file(pid, &mapping, at, is_caller);
         if let Some(process) = self.reserve_cache_entry(pid) {
-            process.names.insert(at, name.clone());
+            process.names.insert((at, is_caller), name.clone());
         }
         name
     }

@@ -182,7 +182,8 @@ impl StartedStudies {
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let seconds = |name: &str| name.split('-').nth(1).and_then(|part| part.parse::<u64>().ok());
         let is_of_job = |name: &String| seconds(name).is_some_and(|seconds| seconds >= job.started_unix_s);
-        names.filter(|name| name.ends_with(&ending)).find(is_of_job)
+        // The system may give the process id of an ended study to a later study.
+        names.filter(|name| name.ends_with(&ending)).filter(is_of_job).min_by_key(|name| seconds(name))
     }
 
     /// Reads the events that a study has written since the last call, and returns the progress of
@@ -228,8 +229,8 @@ impl StartedStudy {
     }
 }
 
-/// Returns whether a text can be the name of a study. The name of a study cannot contain a path, so
-/// no name refers to a file outside the folder of the studies.
+/// Returns whether a text can be the name of a study. A valid name contains no path, so it cannot
+/// refer to a file outside the folder of the studies.
 fn is_valid_study_name(name: &str) -> bool {
     !name.is_empty() && name.len() < 100 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }

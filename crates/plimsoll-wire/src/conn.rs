@@ -248,15 +248,17 @@ impl Conn {
     /// part of the next bytes to send, which [`ConnectionEvent::HasBytesToSend`] reports.
     #[inline(always)]
     pub fn start(&mut self, exchange: ExchangeNumber, request: &EncodedRequest) -> bool {
+        let is_key_exhausted = self.tls.as_ref().is_some_and(|tls| tls.session.is_key_nearly_exhausted());
+        let keep_alive = request.keep_alive() && !is_key_exhausted;
         match &mut self.protocol {
             Protocol::H1(h1) => {
-                h1.start(exchange, request.h1().len(), request.response_expectation(), request.keep_alive());
+                h1.start(exchange, request.h1().len(), request.response_expectation(), keep_alive);
                 if !request.heads_only().is_empty() {
                     h1.expect_several_responses(request.heads_only());
                 }
                 true
             }
-            Protocol::H2(h2) => h2.start(exchange, request.keep_alive()),
+            Protocol::H2(h2) => h2.start(exchange, keep_alive),
         }
     }
 

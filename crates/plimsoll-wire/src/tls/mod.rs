@@ -26,7 +26,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::sign::CertifiedKey;
 use rustls::unbuffered::{ConnectionState, UnbufferedConnectionCommon, UnbufferedStatus};
-use rustls::{ClientConfig, HandshakeKind, SignatureScheme};
+use rustls::{ClientConfig, HandshakeKind, ProtocolVersion, SignatureScheme};
 use std::ops::DerefMut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,13 +34,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The number of TLS sessions that are stored for resumption. A single server name needs no more
 /// stored sessions.
 const SESSIONS_KEPT: usize = 8;
-/// The maximum number of bytes of memory that a session keeps for received bytes while it has none.
-/// The value is chosen: most responses of an API are shorter, and thousands of idle connections
-/// stay small.
+/// The maximum size of the empty receive buffer that a session keeps for reuse, bytes. Most
+/// responses of an API are shorter than the limit, and thousands of idle connections need little
+/// memory.
 const RECEIVE_BUFFER_KEPT_BYTES_MAX: usize = 4 << 10;
-/// The maximum number of received bytes that a session decrypts at once, so that the memory for
-/// received bytes stays short. The value is chosen: a record has at most 16 KiB of plain text.
+/// The maximum number of received bytes that a session decrypts at once, so that the receive buffer
+/// stays small. A record, which has at most 16 KiB of plain text, may need several steps.
 const RECEIVED_AT_ONCE_BYTES_MAX: usize = 8 << 10;
+/// The number of records after which a connection over TLS 1.2 sends no further request. rustls
+/// encrypts at most 2^24 records with one AES-GCM key. The difference of 2^16 records is room for a
+/// request of 1 GiB.
+const RECORDS_PER_KEY_MAX: u64 = (1 << 24) - (1 << 16);
 
 /// Parses the certificates of a PEM file. Returns `None` if the file has no certificate or an
 /// invalid certificate.
@@ -50,8 +54,8 @@ pub fn certificates(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// Parses the certificate of a client or server with its chain, and its private key. Without
-/// `key_pem`, the key is in `pem`, too.
+/// Parses the certificate of a client or server with its chain, and its private key. If `key_pem`
+/// is `None`, `pem` also contains the key.
 fn own_certificate(
     pem: &[u8],
     key_pem: Option<&[u8]>,
@@ -154,6 +158,8 @@ pub struct Session<C = UnbufferedClientConnection> {
     received: Vec<u8>,
     /// Bytes to send that no plain text caused: the handshake, and alerts.
     to_send: Vec<u8>,
+    /// The number of records that the session has encrypted, at most.
+    records_sent: u64,
     established: bool,
     /// Whether the peer has properly ended its stream. Bytes after the end are ignored.
     ended: bool,
@@ -174,6 +180,7 @@ where
             connection: Box::new(connection),
             received: Vec::new(),
             to_send: Vec::new(),
+            records_sent: 0,
             established: false,
             ended: false,
             failure: None,
@@ -223,7 +230,8 @@ where
                         done_bytes += record.discard;
                         plain.extend_from_slice(record.payload);
                     }
-                    // The usual end: one record is one response, and nothing is to be sent.
+                    // The loop usually ends here, because one record contains a whole response, and
+                    // no message waits to be sent.
                     let is_message_waiting = !self.to_send.is_empty() || self.connection.wants_write();
                     if done_bytes == self.received.len() && !is_message_waiting {
                         break Ok(());
@@ -251,7 +259,7 @@ where
     }
 
     /// Appends the alert that reports an error to the bytes to send. `done_bytes` is the number of
-    /// received bytes that are no longer needed.
+    /// received bytes that are already processed.
     fn append_alert(&mut self, done_bytes: usize) {
         loop {
             match D::process_records(&mut self.connection, &mut self.received[done_bytes..]).state {
@@ -277,19 +285,21 @@ where
     }
 
     /// Encrypts plain text, and appends it to `out` after the bytes that wait to be sent. Returns
-    /// whether the plain text was accepted: not before the end of the handshake, and not after a
-    /// failure.
+    /// false if the plain text cannot be sent, because the handshake has not ended or the session
+    /// has failed.
     pub fn send(&mut self, plain: &[u8], out: &mut Vec<u8>) -> bool {
         self.take_cipher(out);
+        self.records_sent += records::records_max(plain.len()) as u64;
         match D::process_records(&mut self.connection, &mut self.received).state {
             Ok(ConnectionState::WriteTraffic(mut traffic)) => records::append_encrypted(&mut traffic, plain, out),
             _ => false,
         }
     }
 
-    /// Encrypts all bytes of `bytes`. Replaces them by the bytes that wait to be sent and the
-    /// encrypted bytes. Returns the same as [`send`](Self::send).
+    /// Encrypts `bytes` in place, and inserts the bytes that wait to be sent before the encrypted
+    /// bytes. Returns false if `bytes` cannot be encrypted, as [`send`](Self::send) does.
     pub fn encrypt(&mut self, bytes: &mut Vec<u8>) -> bool {
+        self.records_sent += records::records_max(bytes.len()) as u64;
         let is_encrypted = match D::process_records(&mut self.connection, &mut self.received).state {
             Ok(ConnectionState::WriteTraffic(mut traffic)) => records::replace_by_encrypted(&mut traffic, bytes),
             _ => {
@@ -318,9 +328,16 @@ where
         }
     }
 
-    /// Returns whether bytes wait to be sent that no plain text caused.
+    /// Returns whether a handshake message or an alert waits to be sent.
     pub fn wants_to_send(&self) -> bool {
         !self.to_send.is_empty()
+    }
+
+    /// Returns whether the connection should send no further request, because the key has encrypted
+    /// nearly as many records as the TLS library permits. Over TLS 1.3, the library renews the key.
+    #[inline]
+    pub fn is_key_nearly_exhausted(&self) -> bool {
+        self.records_sent >= RECORDS_PER_KEY_MAX && self.connection.protocol_version() == Some(ProtocolVersion::TLSv1_2)
     }
 
     /// Returns whether the handshake has ended.

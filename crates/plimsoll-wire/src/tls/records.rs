@@ -1,6 +1,5 @@
-//! Records of TLS, as rustls's interface without buffers reads and writes them. This interface
-//! decrypts in the memory of its caller, so that no received byte is copied through a second buffer
-//! and no list of chunks is written.
+//! Encrypts and decrypts TLS records through rustls's unbuffered interface. The unbuffered
+//! interface decrypts in the caller's memory, so no received byte is copied to a second buffer.
 //!
 //! Not here: when a session reads and writes (the parent module).
 
@@ -12,17 +11,18 @@ use rustls::unbuffered::{
 
 /// The maximum length of the plain text of a record (RFC 8446, section 5.1).
 const RECORD_TEXT_BYTES_MAX: usize = 1 << 14;
-/// What encryption adds to the plain text of a record, at most, in the cipher suites that rustls
-/// supports: the header of 5 bytes, and 24 bytes of AES-GCM in TLS 1.2 (RFC 5288, section 3).
+/// The maximum number of bytes that encryption adds to the plain text of a record, over all cipher
+/// suites that rustls supports. The header has 5 bytes, and AES-GCM in TLS 1.2 adds 24 bytes (RFC
+/// 5288, section 3).
 const RECORD_OVERHEAD_BYTES_MAX: usize = 5 + 24;
-/// A close_notify alert of 2 bytes with its record.
+/// The maximum length of an encrypted close_notify alert, whose plain text has 2 bytes.
 const CLOSE_NOTIFY_BYTES_MAX: usize = 2 + RECORD_OVERHEAD_BYTES_MAX;
 
-/// The client's or the server's data of a rustls connection. rustls gives the two sides methods of
-/// the same name without a common trait.
+/// Processes the TLS records of a client's or a server's connection. The trait is needed because
+/// rustls's client and server methods have equal names but no common trait.
 pub trait ProcessRecords: Sized + 'static {
-    /// Processes received records until plain text is read, a message is to be sent, or more bytes
-    /// are needed.
+    /// Processes received records until plain text is available, a message must be sent, or more
+    /// bytes are needed.
     fn process_records<'c, 'r>(
         connection: &'c mut UnbufferedConnectionCommon<Self>,
         received: &'r mut [u8],
@@ -58,16 +58,16 @@ pub(super) fn append_message<D>(message: &mut EncodeTlsData<'_, D>, out: &mut Ve
     });
 }
 
-/// Encrypts `plain` and appends it to `out`. Returns whether the connection can still encrypt: over
-/// TLS 1.2, the number of records with one key is limited.
+/// Encrypts `plain` and appends it to `out`. Returns false if the connection cannot encrypt any
+/// more, because the number of records for one TLS 1.2 key is limited.
 pub(super) fn append_encrypted<D>(traffic: &mut WriteTraffic<'_, D>, plain: &[u8], out: &mut Vec<u8>) -> bool {
     append_sized(out, encrypted_bytes_max(plain.len()), |_, space| {
         Written::from_encryption(traffic.encrypt(plain, space))
     })
 }
 
-/// Encrypts all bytes of `bytes`, and replaces them by the encrypted bytes. Returns the same as
-/// [`append_encrypted`].
+/// Encrypts `bytes` in place. Returns false if the connection cannot encrypt any more, as
+/// [`append_encrypted`] does.
 pub(super) fn replace_by_encrypted<D>(traffic: &mut WriteTraffic<'_, D>, bytes: &mut Vec<u8>) -> bool {
     let plain_bytes = bytes.len();
     let is_encrypted = append_sized(bytes, encrypted_bytes_max(plain_bytes), |plain, space| {
@@ -77,23 +77,29 @@ pub(super) fn replace_by_encrypted<D>(traffic: &mut WriteTraffic<'_, D>, bytes: 
     is_encrypted
 }
 
-/// Appends the alert that ends the stream to `out`.
+/// Appends the encrypted close_notify alert, which ends the TLS stream, to `out`.
 pub(super) fn append_close_notify<D>(traffic: &mut WriteTraffic<'_, D>, out: &mut Vec<u8>) {
     append_sized(out, CLOSE_NOTIFY_BYTES_MAX, |_, space| Written::from_encryption(traffic.queue_close_notify(space)));
 }
 
-/// Returns the length of encrypted records with `plain_bytes` bytes of plain text, at most.
+/// Returns the maximum total length of the encrypted records for `plain_bytes` bytes of plain text.
 fn encrypted_bytes_max(plain_bytes: usize) -> usize {
-    plain_bytes + (plain_bytes / RECORD_TEXT_BYTES_MAX + 1) * RECORD_OVERHEAD_BYTES_MAX
+    plain_bytes + records_max(plain_bytes) * RECORD_OVERHEAD_BYTES_MAX
 }
 
-/// The result of an attempt to write into a space of a certain size.
+/// Returns the maximum number of records for `plain_bytes` bytes of plain text.
+#[inline]
+pub(super) fn records_max(plain_bytes: usize) -> usize {
+    plain_bytes / RECORD_TEXT_BYTES_MAX + 1
+}
+
+/// The result of an attempt to write into a buffer of limited size.
 enum Written {
     /// The number of bytes written.
     Bytes(usize),
-    /// Nothing was written, because the space must have at least this number of bytes.
+    /// Nothing was written, because the buffer must have at least this number of bytes.
     Needs(usize),
-    /// Nothing can be written any more.
+    /// Nothing was written, because the connection cannot encrypt any more.
     Refused,
 }
 
@@ -107,8 +113,9 @@ impl Written {
     }
 }
 
-/// Appends to `out` what `write` writes into a space of `size_bytes`, or of the size that `write`
-/// asks for. `write` also receives the bytes before the space. Returns false if `write` refused.
+/// Extends `out` by a space of `size_bytes` bytes, and lets `write` fill the space. If `write`
+/// needs a larger space, `write` is called again with a space of the size it needs. The first
+/// argument of `write` is the earlier content of `out`. Returns false if nothing was written.
 fn append_sized(out: &mut Vec<u8>, mut size_bytes: usize, mut write: impl FnMut(&[u8], &mut [u8]) -> Written) -> bool {
     let start = out.len();
     loop {

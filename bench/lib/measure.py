@@ -28,16 +28,17 @@ PEERS = os.path.join(ROOT, "_output", "bench", "peers")
 
 
 class Failure(Exception):
-    """A problem that the user of bench/run must know, as one sentence."""
+    """An error that bench/run shows to its user. The text of the error is one sentence."""
 
 
 class NoFigure(Failure):
-    """A measurement without a figure, for which a busy machine may be the reason."""
+    """The error for a measurement that gave no figure, perhaps because the machine was busy."""
 
 
-# The exit codes of a search: 0, 1 if no rate met the SLO, and 3 if nothing was decided.
+# The exit codes of a search: 0 if it found a load line, 1 if no rate met the SLO, and 3 if it could
+# not decide.
 SEARCH_CODES = (0, 1, 3)
-# Whether figures may be missing, as in the short loads of a smoke run.
+# Whether a load without a figure is tolerated, as in the short loads of a smoke run.
 may_lack_figures = False
 
 
@@ -106,9 +107,10 @@ def _ptrace(request, pid, data):
 
 
 def run(command, cpus, limit_s, codes=(0,)):
-    """Runs a client on the cores `cpus` for at most `limit_s` seconds. Its CPU time comes from
-    wait4. Its memory is VmHWM when it exits, because rusage would include the memory of this
-    interpreter before the exec, and a client may need most memory in its last milliseconds."""
+    """Runs a client on the cores `cpus` for at most `limit_s` seconds. The client's CPU time comes
+    from wait4. The client's memory is its VmHWM (peak resident memory) when it exits, because a
+    client may need most memory in its last milliseconds. The peak in rusage would include the
+    memory of this interpreter before the exec."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         start = time.monotonic()
         child = subprocess.Popen(
@@ -123,7 +125,8 @@ def run(command, cpus, limit_s, codes=(0,)):
                 break
             peak = max(peak, peak_bytes(child.pid))
             if pid:
-                # The client stopped at its exit, or at a signal, which it still has to get.
+                # Tracing stopped the client, either at its exit or before a signal. The signal is
+                # passed on to the client.
                 is_event = code >> 16
                 _ptrace(PTRACE_CONT, pid, 0 if is_event else os.WSTOPSIG(code))
                 continue
@@ -140,7 +143,8 @@ def run(command, cpus, limit_s, codes=(0,)):
     if killed:
         raise NoFigure(f"{name} did not end within {limit_s:.0f} s")
     if status not in codes:
-        # plimsoll ends with 1 if an SLO or a check failed, and with 3 if nothing was decided.
+        # Exit code 1 of plimsoll means that an SLO or a check failed. Exit code 3 means that
+        # plimsoll could not decide.
         kind = NoFigure if status in (1, 3) else Failure
         raise kind(f"{name} ended with {status}: {(done.err or done.out).strip()[-300:]}")
     return done
@@ -156,8 +160,8 @@ def peak_bytes(pid):
 
 
 class Server:
-    """A server process on its own core, which runs until the `with` block ends. The first line of
-    its output is its address."""
+    """A server process on its own core, which runs until the `with` block ends. The first line that
+    the server prints is its address."""
 
     ADDRESS = rb"(127\.0\.0\.1:\d+)\D"
 
@@ -252,9 +256,9 @@ def process_cpu_s(pid):
 def machine_s():
     """Returns the busy time and the idle time of all cores together, in seconds.
 
-    Neither time is exact. Busy time is counted by timer ticks, so a load in step with the ticks may
-    count far too much or nothing. Idle time is measured, but does not include the cost of falling
-    asleep and waking up."""
+    Neither the busy time nor the idle time is exact. Busy time is counted by timer ticks. A load
+    that runs in step with the ticks may therefore seem far too large, or absent. Idle time is
+    measured, but does not include the time in which a core falls asleep and wakes up."""
     with open("/proc/stat") as stat:
         user, nice, system, idle, iowait, irq, softirq, steal = map(int, stat.readline().split()[1:9])
     tick_s = 1 / os.sysconf("SC_CLK_TCK")
@@ -263,7 +267,8 @@ def machine_s():
 
 class Meter:
     """Measures the server's CPU use during the `with` block, and a lower bound of the CPU use of
-    other processes, both in cores. The caller sets the client's CPU time."""
+    other processes, both in cores. The caller must set `client_cpu_s`, the CPU time of the client,
+    before the block ends."""
 
     def __init__(self, server):
         self.server, self.client_cpu_s = server, 0.0

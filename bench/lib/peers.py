@@ -53,8 +53,9 @@ def peer(name):
 
 
 def with_peers(sides, peers, smoke, notes):
-    """Returns the sides, together with the sides of `peers` whose tools are available. Missing
-    tools are built, except in a smoke run. A note is added for each side that is left out."""
+    """Returns the measured sides by name: all of `sides`, and the sides of `peers` whose tools can
+    run here. Missing tools are built, except in a smoke run. A note is added for each side whose
+    tool cannot run."""
     sides = dict(sides)
     for name, side in peers.items():
         try:

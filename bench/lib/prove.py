@@ -28,8 +28,8 @@ def _written(path):
     return done
 
 
-# By name: the CPU time of a request of A and of B in us, the comparisons for each repeat, the
-# budget in s, and the right verdicts.
+# The comparisons by name. Each value contains the CPU time of a request of A and of B in us. Then
+# follow the comparisons for each repeat, the budget in s, and the right verdicts.
 COMPARED = {
     "copies": ((100, 100), 2, 30, ("same", "small", "inconclusive")),
     "slower": ((100, 105), 1, 60, ("worse",)),

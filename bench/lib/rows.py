@@ -1,10 +1,10 @@
 """The measures of bench/run, one function for each measure: the load, the server, and the figures.
 
-The sides (tools) alternate within each round, and their order changes from round to round. This is
-necessary because the speed of one machine changes more within minutes than the sides differ. A
-round is void if other processes use more than OTHERS_MAX of a core during any side. Void rounds are
-repeated, up to three times the requested number of rounds; a note says how many rounds were void. A
-side whose tool is not installed is left out, with a note.
+The sides (tools) alternate within each round, and their order changes from round to round. The
+sides alternate because the speed of one machine changes within minutes by more than the sides
+differ. A round is void if other processes use more than OTHERS_MAX of a core during any side. Void
+rounds are repeated, up to three times the requested number of rounds; a note says how many rounds
+were void. A side whose tool is not installed is left out, with a note.
 """
 
 import gzip
@@ -75,8 +75,9 @@ def bare_run(url, cpus, seconds, connections, spin):
 
 def turned(sides, index, together=()):
     """Returns the sides in the order of this round; each round begins with another side. Sides in
-    one set of `together` are compared with each other. They run one directly after the other, so
-    that a slow phase of the machine affects both, and swap places from round to round."""
+    one set of `together` are compared with each other. Compared sides run in direct succession, so
+    that a slow phase of the machine affects all of them. The order of compared sides is reversed in
+    every second round."""
     groups = []
     for name in sides:
         mates = next((mates for mates in together if name in mates), (name,))
@@ -134,10 +135,11 @@ def without_absent(sides, notes):
 def cpu(settings):
     """Client CPU a request: closed loop, 64 connections, one thread, no spinning; the server is never the limit.
 
-    A server that sleeps when it is idle would distort this measure: the client then pays for waking
-    the server (an interrupt to another core). The faster the client is, the more often it pays,
-    until both run in step at half the speed. The server here therefore never sleeps, and the figure
-    counts only if the client was busy all the time."""
+    A server that sleeps when it is idle would distort the CPU time of the client. A sleeping server
+    must be woken by the client, with an interrupt to another core. The faster a client is, the more
+    often it must wake the server, until client and server alternate at half the speed. The server
+    of this row therefore never sleeps, and the figure counts only if the client was busy all the
+    time."""
     server_cpus, client_cpus = measure.cores(settings.smoke)
     client_cpus = {min(client_cpus)}
     seconds, notes = settings.seconds(2), []
@@ -150,7 +152,8 @@ def cpu(settings):
         return measured
 
     def ours(url):
-        # Without probes, to compare the engine alone; the probes have their own row.
+        # plimsoll runs without probes, so that this row compares only the engines. The row `probes`
+        # measures the cost of the probes.
         done = plimsoll_run(url, client_cpus, seconds, "-c", 64, "--spin", "off", "--no-preflight", "--no-probes")
         found = done.json()
         return done, found["requests"], found["duration_s"]
@@ -209,7 +212,7 @@ def p50(settings):
 
     sides = without_absent({
         "plimsoll": ours(client_cpus, "--spin", "on"),
-        # Like a user's run: plimsoll must find the idle core by itself.
+        # This side runs plimsoll as users do, so plimsoll must find the idle core by itself.
         "plimsoll auto": ours(every_cpu),
         "bare": bare("on"),
         "bare asleep": bare("off"),
@@ -240,7 +243,8 @@ def open_loop(settings):
         ledger = found["ledger"]
         return {
             "cpu_s": done.cpu_s,
-            # The share of 50 000/s over the whole time, not of the plan's own number.
+            # The share divides by the intended number of requests (50 000/s for the whole time),
+            # and not by the number of requests in the plan.
             "share": found["requests"] / (50_000 * seconds),
             "unsent": ledger["unsent"],
             "p50_us": known(found["response_time_ns"]["p50"]) / 1e3,
@@ -416,7 +420,8 @@ def profile(settings):
 
 # -- find against known capacities -------------------------------------------------------------------------------------
 
-# By name: the arguments of bench-server, and the capacity by construction in requests a second.
+# The servers by name. Each value contains the arguments of bench-server, and the known capacity in
+# requests a second.
 KNOWN = {
     "exact-cpu": (("exact-cpu", 100), 10_000),
     "token-bucket": (("token-bucket", 3000, 100), 3_000),
@@ -477,13 +482,15 @@ def find(settings):
         parts.append(f"{name} {len(good)} of {len(mine)} (error {report.spread([100 * d['error'] for d in mine], 1)} %, "
                      f"longest {max(d['elapsed_s'] for d in mine):.0f} s)")
     disturbed = sum(d["others"] > OTHERS_MAX for d in done)
-    # A search must cope with other processes, so disturbed searches count, with a note.
+    # Searches that other processes disturbed count too, because a search must cope with other
+    # processes. A note states how many searches were disturbed.
     notes = [f"others took more than {OTHERS_MAX} of a core during {disturbed} of {len(done)} searches"] if disturbed else []
     return report.Row("find", "`find` on real servers of known capacity", "within 3 % in 60 s, 9 of 10",
                       "; ".join(parts), holds, done, notes)
 
 
-# By name: shortest and longest stall, time between stalls in ms, and its distribution.
+# The stalling servers by name. Each value contains the shortest and the longest stall, the time
+# between stalls in ms, and the distribution of this time.
 STALLING = {
     "1/4-1 s after 1.2 s": (250, 1000, 1200, "fixed"),
     "1 s after 4 s": (1000, 1000, 4000, "fixed"),

@@ -1,7 +1,7 @@
 """The row of bench/run that compares this plimsoll with another build of it (`--against BINARY`).
-The measures are those that users pay for: CPU time for each request, the median at one
-connection, an open loop, memory. Both builds alternate in one run, and the result is their ratio
-within each round. Not here: other tools, and whether a figure is good in itself (rows.py).
+The measures are those that users pay for: CPU time for each request, the median at one connection,
+an open loop, memory. Both builds alternate in one run, and the row reports the ratio of their
+figures in each round. Not here: other tools, and whether a figure is good in itself (rows.py).
 """
 
 import os
@@ -37,7 +37,8 @@ def against(settings):
 
     closed = ["-c", 64, "--spin", "off", "--no-preflight", "--no-probes"]
     binaries = {"this": written_alike(need("plimsoll"), "this"), "that": written_alike(settings.against, "that")}
-    # By name: server, the client's cores, its flags, the figure, its unit, and the repeats.
+    # The measures by name. Each value contains the server, the client's cores and flags, the figure
+    # and its unit, and the number of repeats.
     measures = {
         "cpu": (lambda: measure.bench_server(server_cpus, "instant"), one_cpu, closed, cpu_us, "us", 11),
         "https": (lambda: Nginx(server_cpus), one_cpu, [*closed, "--insecure"], cpu_us, "us", 7),
@@ -74,8 +75,8 @@ def against(settings):
 
 def written_alike(binary, name):
     """Copies a program in small pieces and returns the path of the copy. The size of the pieces in
-    which a file was written decides how much of the file the kernel maps at a page fault. The
-    same bytes had 11 MB or 16 MB of resident memory.
+    which a file was written decides how much of the file the kernel maps at a page fault. Copies of
+    one program, written in pieces of different sizes, had 11 MB or 16 MB of resident memory.
     """
     copy = os.path.join(report.OUTPUT, f"plimsoll-{name}")
     os.makedirs(report.OUTPUT, exist_ok=True)

@@ -30,7 +30,7 @@ class Nginx(measure.Server):
         super().__init__([binary, "-p", self.folder.name, "-c", "nginx.conf"], cpus)
 
     def _address(self, limit_s):
-        # nginx prints nothing. It is ready when its port accepts connections.
+        # nginx does not print its address. nginx is ready when its port accepts connections.
         end = time.monotonic() + limit_s
         while time.monotonic() < end and self.child.poll() is None:
             found = subprocess.run(["ss", "-Hltn", f"sport = :{self.port}"], capture_output=True, text=True)

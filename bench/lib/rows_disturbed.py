@@ -18,7 +18,8 @@ import report
 from measure import known, need, run
 
 BURNERS = 4
-# The shortest and longest phase in seconds in which all burners are off or on (uniform).
+# The shortest and the longest phase, in seconds, in which all burners are off, and in which all
+# burners are on. The lengths are uniformly distributed.
 OFF_S, ON_S = (2.0, 8.0), (1.0, 5.0)
 BURN = """
 import sys, time
@@ -34,8 +35,8 @@ def say(text):
 
 
 class Burners:
-    """Four processes that alternately burn CPU and rest, by a plan that follows from the seed. They
-    run on any core, until the `with` block ends or `limit_s` seconds have passed."""
+    """Four processes that alternately burn CPU and rest, by a plan that follows from the seed. The
+    processes run on any core, until the `with` block ends or `limit_s` seconds have passed."""
 
     def __init__(self, seed, limit_s):
         self.random, self.limit_s, self.on_s = random.Random(seed), limit_s, 0.0
@@ -83,7 +84,7 @@ def _search(server, cpus, budget, seed):
 def find_disturbed(settings):
     """`plimsoll find` ten times on one endpoint while burners switch on and off.
 
-    Before, `find` measures the load line on the quiet machine."""
+    Before the burners start, `find` measures the load line on the quiet machine."""
     server_cpus, client_cpus = measure.cores(settings.smoke)
     budget = 2 if settings.smoke else 60
     os.makedirs(report.OUTPUT, exist_ok=True)
@@ -105,8 +106,8 @@ def find_disturbed(settings):
             with Burners(index + 1, budget + 70) as burners:
                 one = _search(server, client_cpus, budget, 100 + index)
             one["burners_on_s"] = burners.on_s
-            # Quiet searches also differ by some percent, so an interval is right if it overlaps
-            # their range.
+            # The load lines of undisturbed searches also differ by some percent. So an interval is
+            # right if it overlaps the range of these load lines.
             one["holds"] = one["lower_rps"] is not None and one["lower_rps"] <= high and (
                 one["upper_rps"] is None or one["upper_rps"] >= low)
             one["right"] = one["holds"] or one["disturbed"]

@@ -85,7 +85,7 @@ class GrpcLadder(measure.Server):
         lab = os.path.join(measure.ROOT, "lab")
         into = os.path.join(report.OUTPUT, "go", "ladder")
         ladder = built_by_go("ladder", ["build", "-o", into, "./cmd/ladder"], lab, os.path.dirname(into))
-        # The first printed address is that of HTTP, which is not used here.
+        # The first address that the server prints is for HTTP, which this row does not use.
         super().__init__([ladder, "--grpc-listen", "127.0.0.1:0", "--log-level", "error"], cpus)
 
     ADDRESS = rb'"grpc":"(127\.0\.0\.1:\d+)"'
@@ -151,7 +151,8 @@ def grpc(settings):
         notes.append("ghz is not installed: its side is left out")
     with GrpcLadder(server_cpus) as server:
         sides, rounds = alternated(server, 7, ("-c", 64), ())
-        # At a rate that both clients reach, the server gets the same load.
+        # Both clients run at the same rate, which both reach easily, so the server gets equal loads
+        # from them.
         _, paced = alternated(server, 3, ("--rate", PACE), ("--rps", str(PACE)))
     over = report.ratios(rounds, "cpu_us", "plimsoll", "ghz")
     server_over = report.ratios(rounds, "server_us", "plimsoll", "ghz")

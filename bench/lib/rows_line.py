@@ -28,7 +28,8 @@ COVERED_MIN = 0.9
 
 
 class Known:
-    """A server of a known load line. `cores`: whether a load at the line needs most of a core."""
+    """A server of a known load line. `cores` says whether a load at the load line uses most of a
+    core."""
 
     def __init__(self, arguments, capacity, line, cores=False):
         self.arguments, self.capacity, self.line, self.cores = arguments, capacity, line, cores
@@ -112,7 +113,8 @@ def _search(name, known, line, repeat, budget_s, cpus):
     return {"server": name, "repeat": repeat, "budget_s": budget_s, "capacity_rps": capacity, "line_rps": line,
             "rps": stated["estimate"], "lower_rps": stated["lower"], "upper_rps": stated["upper"],
             "elapsed_s": found["elapsed_s"], "disturbed": found["disturbed"],
-            # Above 1, the server waited for its core, so that its capacity was lower than its CPU time says.
+            # A quotient above 1 means that the server waited for its core, so its real capacity was
+            # lower than its CPU time suggests.
             "busy_over_cpu": measure.quotient(stats["busy_s"], stats["cpu_s"])}
 
 

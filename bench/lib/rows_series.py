@@ -1,5 +1,5 @@
 """A series of commits of the lab's API server, of which one commit makes each request more
-expensive. `find` measures each commit, and the history must name this commit.
+expensive. `find` measures each commit, and the history must name the commit with the regression.
 
 The commits are in a repository of their own, below the output folder. Not here: simulated series
 (crates/plimsoll-analysis/src/history/change_points.rs).

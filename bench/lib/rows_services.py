@@ -256,7 +256,7 @@ def _searches(name, settings, redis_port, done, store):
         share = random.Random(f"{name} {repeat}").uniform(0.5, 1.0)
         with _service(name, redis_port) as url, _neighbour(share, 600):
             one = {"kind": "find", "service": name, "repeat": repeat, "share": share, **_find(url, budget_s, repeat)}
-            # The machine as it is, after the search.
+            # The load line is checked on the same disturbed machine, directly after the search.
             one["meets_below"] = None if not one["lower_rps"] else _meets_slo(url, BELOW * one["lower_rps"], repeat)
             one["meets_above"] = None if one["upper_rps"] is None else _meets_slo(url, ABOVE * one["upper_rps"], repeat)
         one["right"] = one["rps"] is not None and one["meets_below"] is not False and one["meets_above"] is not True
@@ -270,7 +270,7 @@ def _comparisons(name, settings, redis_port, done, store):
     for repeat in range(1, settings.repeats + 1):
         if any(one["service"] == name and one["repeat"] == repeat and one["kind"] == "prove" for one in done):
             continue
-        # B is the expensive one in every second comparison.
+        # In every second comparison, B is the build whose requests cost more CPU time.
         values = COSTS[name][1:] if repeat % 2 else COSTS[name][:0:-1]
         share = random.Random(f"{name} {repeat}").uniform(0.5, 1.0)
         a, b = (command(name, value, redis_port) for value in values)

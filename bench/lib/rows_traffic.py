@@ -1,6 +1,6 @@
-"""The row of bench/run about traffic files. It measures how much more a mix of many requests,
-templates, and values captured from responses cost the client than one URL. It also measures the
-cost of a mix in other tools. Not here: a load of one URL (rows.py).
+"""The row of bench/run about traffic files. The row measures the client's cost of a mix of many
+requests, of templates, and of values captured from responses, compared with one URL. The row also
+measures the cost of a mix in other tools. Not here: a load of one URL (rows.py).
 """
 
 import csv

@@ -30,7 +30,8 @@ GROUPS = "/sys/fs/cgroup"
 
 
 class Absent(Exception):
-    """The requirement of a case that this machine lacks, in a few words."""
+    """The error for a case that cannot run on this machine. The text names the missing requirement
+    in a few words."""
 
 
 def read_cases(name):
@@ -130,7 +131,8 @@ def _group(case):
             folder = os.path.join(above if name == first else GROUPS, f"plimsoll-zoo-{os.getpid()}")
             os.makedirs(folder, exist_ok=True)
             made.append(folder)
-            # The file must exist: a file that the write creates would limit nothing.
+            # The control file must exist already, because a file that this write creates would
+            # limit nothing.
             with open(os.path.join(folder, name), "r+") as file:
                 file.write(text.format(number(case[limit])))
     try:
@@ -364,7 +366,7 @@ def explained(case, name, budget):
         command = [*within, need("plimsoll"), "explain", f"http://{address}{case.get('path', '/items')}", "--json", "--quiet", "--budget",
                    f"{budget}s", "--seed", "1", "-o", path, *named, *case.get("flags", [])]
         began = time.monotonic()
-        # Exit code 1: no cause is named, which is an accepted result.
+        # Exit code 1 means that plimsoll names no cause, which is an accepted result.
         found = run(command, set(os.sched_getaffinity(0)), budget + 60, (0, 1)).json()
     return {**cause_of(found), "wall_s": time.monotonic() - began}
 

@@ -70,7 +70,7 @@ pub(crate) trait Service: Send + 'static {
     fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, counts: &mut Counts);
 }
 
-/// The counts of a server so far, written by its own thread.
+/// The counts of a server since its start, written only by the thread of the server.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) requests: u64,
@@ -92,7 +92,7 @@ struct SharedServerCounts {
     busy_ns: AtomicU64,
 }
 
-/// The counts and times of a server so far.
+/// The counts and times of a server since its start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stats {
     /// The number of requests read, except requests to `/stats`.
@@ -427,7 +427,8 @@ impl Connection {
                 }
                 Step::Close => return Progress::End,
                 Step::Reset => {
-                    // If the call fails, the connection is already broken.
+                    // The error is ignored: if the socket cannot be set to reset, the connection is
+                    // already broken.
                     let _ = self.socket.set_reset_on_close();
                     return Progress::End;
                 }

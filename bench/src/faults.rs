@@ -111,8 +111,8 @@ type Row = (Fault, &'static str, &'static str, &'static [Outcome]);
 /// All faults: fault, name, effect, and the outcomes that a correct client may report.
 const FAULT_TABLE: [Row; 39] = [
     (Fault::Refuses, "refuses", "refuses connections", &[Connect]),
-    // In the next two faults, a client that sends its request before it notices the close sees a
-    // reset.
+    // The client of `ResetOnConnect` or `CloseOnConnect` may send its request before it notices
+    // that the connection is closed. Such a client sees a reset.
     (Fault::ResetOnConnect, "reset-on-connect", "resets before it reads", &[Reset, Connect, Closed]),
     (Fault::CloseOnConnect, "close-on-connect", "closes before it reads", &[Closed, Reset, Connect]),
     (Fault::NeverReads, "never-reads", "accepts and never reads", &[Timeout]),
@@ -145,7 +145,8 @@ const FAULT_TABLE: [Row; 39] = [
     (Fault::NoContent, "no-content", "sends 204 with fields that speak of a body", &[Success]),
     (Fault::NotModified, "not-modified", "sends 304 with a length", &[Success]),
     (Fault::CloseEach, "close-each", "closes after each reply, as announced", &[Success]),
-    // The client may send its next request before it notices the close.
+    // A client may send its next request before it notices that the connection is closed, and then
+    // sees a reset or a closed connection.
     (Fault::CloseSilently, "close-silently", "closes after each reply, not announced", &[Success, Closed, Reset]),
     (Fault::HugeBody, "huge-body", "sends a body of 100 MB", &[Success]),
     (Fault::WithStatus(302), "status:302", "answers 302", &[Success]),

@@ -6,7 +6,7 @@
 //! counts its actions. Tests can therefore compare the client's counts with the server's counts.
 //!
 //! Not here: the reference server of `plimsoll baseline` (it belongs to the binary), and simulated
-//! servers (they belong to the analysis, and need no sockets).
+//! servers, which need no sockets (`plimsoll-simulator`).
 
 mod event_loop;
 mod faults;

@@ -58,8 +58,9 @@ impl RunningServer {
 }
 
 /// Starts a server that responds at once and never sleeps, so that clients never wait for its
-/// thread to wake up. With its own core, the server is faster than any client on one other core.
-/// The response to `/json` is [`JSON_BYTES`] bytes of JSON, whose last key is `token`.
+/// thread to wake up. If the server has a core to itself, it is faster than any client that runs on
+/// one other core. The response to `/json` is [`JSON_BYTES`] bytes of JSON, whose last key is
+/// `token`.
 pub fn start_instant_server() -> io::Result<RunningServer> {
     let items = (0..)
         .map(|number| format!("{{\"id\":{number},\"name\":\"item {number}\",\"tags\":[\"a\",\"b\"],\"price\":9.75}}"));
@@ -109,7 +110,7 @@ pub fn start_deep_queue_server(us: u64) -> io::Result<RunningServer> {
 }
 
 /// Starts a server with `count` slots behind one queue (M/M/k under random arrivals). Service times
-/// are exponentially distributed with a mean of `us` microseconds. The same seed gives the same
+/// are exponentially distributed with a mean of `us` microseconds. Equal seeds give equal service
 /// times.
 pub fn start_random_service_server(count: usize, us: u64, seed: u64) -> io::Result<RunningServer> {
     let mut queue = Queue::new(count, us * 1000);
@@ -130,7 +131,7 @@ pub fn start_periodic_stall_server(stall_ms: u64, every_ms: u64) -> io::Result<R
 
 /// Starts a server that responds at once, but stalls for a random time of `from_ms` to `to_ms`
 /// after every `gap_ms` of work. With `random`, the gaps are exponentially distributed with mean
-/// `gap_ms`. The same seed gives the same stalls.
+/// `gap_ms`. Equal seeds give equal stalls.
 pub fn start_varying_stalls_server(
     from_ms: u64,
     to_ms: u64,
@@ -333,8 +334,8 @@ impl VaryingStallsServer {
 
 impl Service for VaryingStallsServer {
     fn before_loop_turn(&mut self) {
-        // Stalls follow the clock, even if no request came meanwhile. Stalls that are already over
-        // are skipped.
+        // The times of stalls do not depend on requests. A stall that would already be over is
+        // skipped.
         loop {
             let now_ns = clock::monotonic_ns();
             if now_ns < self.next_stall_ns {

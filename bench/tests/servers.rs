@@ -107,7 +107,8 @@ fn check_fault(fault: Fault) {
     let (end, holds): (ConnectionEnd, fn(&str) -> bool) = match fault {
         Fault::Refuses => (ConnectionEnd::Refused, str::is_empty),
         Fault::ResetOnConnect | Fault::ResetOnRequest => (ConnectionEnd::Reset, str::is_empty),
-        // If the client sends its request after the close, the client sees a reset (`crossed`).
+        // If the client sends its request after the server closed the connection, the client sees a
+        // reset (`crossed`).
         Fault::CloseOnConnect => (ConnectionEnd::Closed, str::is_empty),
         Fault::CloseOnRequest => (ConnectionEnd::Closed, str::is_empty),
         Fault::NeverReads | Fault::NeverAnswers => (ConnectionEnd::Quiet, str::is_empty),

@@ -21,7 +21,7 @@ pub struct RouteSummary {
 }
 
 /// Returns the figures of each route of a load, in the order of the plan. Routes without any
-/// request are included. The result is empty for a plan with a single route.
+/// request are included. The list is empty for a plan with a single route.
 pub fn summarize_routes(run: &Run) -> Vec<RouteSummary> {
     let routes = &run.plan.traffic.routes;
     if routes.len() < 2 {

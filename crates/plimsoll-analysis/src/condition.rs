@@ -1,9 +1,9 @@
 //! Conditions on a run, as users write them: `p99>200ms`, `errors>5%`, `rps<1000` ([`Condition`]),
 //! and lists of conditions ([`Conditions`]).
 //!
-//! A condition *holds* when it is true of the run. The caller decides whether a condition that
-//! holds is good or bad. A gate ([`Conditions::crossed_conditions`]), such as `--fail-if`, fails if
-//! a condition holds. In a gate, a condition on a figure that was not measured counts as crossed
+//! A condition *holds* if it is true of the run. The caller decides whether a true condition is
+//! good or bad. A gate ([`Conditions::crossed_conditions`]), such as `--fail-if`, fails if a
+//! condition is true. In a gate, a condition on a figure that was not measured counts as crossed
 //! (true), because a gate without evidence must not pass.
 //!
 //! Latencies cover all scheduled requests, as in an [`crate::Slo`]. A request that failed, was
@@ -133,14 +133,15 @@ pub enum ConditionError {
          latency, write its name first, such as service.p99 ({times})", times = time_names()
     )]
     Metric(String),
-    /// The metric exists only for all requests together, but the condition names one request.
+    /// The condition names one request, but the metric (such as CPU time) exists only for all
+    /// requests together.
     #[error("'{0}' is a value of the whole server, not of one request: leave the name of the request out")]
     OnlyForAll(String),
     /// The value has no unit. The second text shows the condition with each unit that the user
     /// probably meant.
     #[error("'{0}' has no unit: write {1}")]
     Unit(String, String),
-    /// The value does not fit the metric.
+    /// The value cannot be parsed in the unit of the metric.
     #[error(transparent)]
     Value(#[from] UnitError),
 }
@@ -230,8 +231,8 @@ impl Condition {
     }
 
     /// Returns the latency bound of a condition such as `p99>200ms`, in ns. Returns `None` for a
-    /// condition that compares no latency of requests, or that holds for short latencies, such as
-    /// `p99<200ms`.
+    /// condition on another figure than a latency of requests. Also returns `None` for a condition
+    /// that is true of short latencies, such as `p99<200ms`.
     pub(crate) fn bound_ns(&self) -> Option<u64> {
         let above = matches!(self.op, Op::Above | Op::AtLeast);
         let of_requests = matches!(self.metric, Metric::Latency(measure, _) if measure.is_per_route());
@@ -331,7 +332,7 @@ impl Metric {
 /// The counts and times from which the figure of a condition is computed.
 pub(crate) struct FigureInputs<'a> {
     pub ledger: &'a Ledger,
-    /// The number of requests that is the denominator of shares.
+    /// The number of all requests, by which shares such as the success rate are divided.
     pub requests: u64,
     /// Requests that are still in flight and are known to have waited longer than the condition's
     /// latency bound.
@@ -379,8 +380,8 @@ impl FigureInputs<'_> {
         }
         Some(match statistic {
             Statistic::Quantile(q) => {
-                // The small subtraction compensates for the rounding error of products such as 0.99
-                // * 100.
+                // The subtraction of 1e-6 compensates for the rounding error of products such as
+                // 0.99 * 100.
                 let rank = ((q * all as f64 - 1e-6).ceil() as u64).max(1);
                 // The quantile is read half a rank below `rank`, so that rounding cannot select the
                 // time of another rank.
@@ -422,7 +423,7 @@ impl fmt::Display for CrossedCondition {
     }
 }
 
-/// A list of conditions. The list is true if any condition holds.
+/// A list of conditions. The list is true if at least one of its conditions is true.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Conditions(pub Vec<Condition>);
 
@@ -444,8 +445,8 @@ impl Conditions {
         request_names::check_names(self.0.iter().filter_map(|condition| condition.route.as_deref()), routes)
     }
 
-    /// Returns the conditions that hold for a finished run, and the conditions whose figure was not
-    /// measured.
+    /// Returns the conditions that are true of a finished run, and the conditions whose figure was
+    /// not measured.
     pub fn crossed_conditions(&self, run: &Run) -> Vec<CrossedCondition> {
         self.crossed_conditions_with_cpu_use(run, &|| ServerUse::from_run(run).ok())
     }

@@ -117,7 +117,7 @@ impl ConditionWatch {
     }
 
     /// Adds the next tick, which ends at `end_ns` of schedule time. Returns the first condition
-    /// that holds now; `None` if no condition holds.
+    /// that is true of the run so far; `None` if no condition is true.
     pub fn push(&mut self, end_ns: u64, tick: &Interval) -> Option<CrossedCondition> {
         let reach_ns = self.reach_ns;
         self.totals.iter_mut().for_each(|figures| figures.push(end_ns, reach_ns, tick));

@@ -10,8 +10,9 @@
 //! computes for how long responses waited ([`ack_wait_sum_ns`]).
 //!
 //! On new connections, kernels delay only some acknowledgements: Linux sends up to 16
-//! acknowledgements of a new connection immediately. Later in a load, responses become slower by 40
-//! ms and more requests are in flight, although there is no overload.
+//! acknowledgements of a new connection immediately. When kernels later begin to delay
+//! acknowledgements, responses become slower by 40 ms. More requests are then in flight, although
+//! the server is not overloaded.
 
 use crate::summary::Summary;
 use plimsoll_model::Interval;
@@ -69,8 +70,8 @@ mod tests {
         check([41.0, 41.0], 200.0, Some(41.0));
         // Only some of the responses wait for a delayed acknowledgement.
         check([4.0, 36.0], 200.0, Some(36.0));
-        // The time from the first to the last byte is equal to an acknowledgement delay by chance.
-        // The response is so long that the kernel sends its last part without waiting.
+        // The time from the first to the last byte equals an acknowledgement delay by chance. The
+        // response is so long that the kernel sends the last part without waiting.
         check([41.0, 41.0], 1e6, None);
         check([21.0, 24.0], 200.0, None);
         check([60.0, 300.0], 200.0, None);

@@ -1,6 +1,7 @@
-//! The evidence against the figures of a finding ([`Doubts`]). Every finding has its doubts in
-//! reading order, and gives its figures only together with these doubts. Each doubt has a sentence,
-//! and a kind that determines where an output shows the sentence.
+//! The evidence against the figures of a finding ([`Doubts`]). Every finding contains its doubts in
+//! reading order. A caller gets the figures of a finding only together with the doubts
+//! ([`Assessment`]). Each doubt has a sentence, and a kind that determines where an output shows
+//! the sentence.
 //!
 //! Not here: when a figure is doubtful (each kind of finding decides this), and the presentation of
 //! a doubt.

@@ -1,5 +1,5 @@
-//! Decides whether a machine is fit for measurements ([`MachineFitness`]). There is one check for
-//! each fact about the machine, with the observation and the remedy.
+//! Decides whether a machine is fit for measurements ([`MachineFitness`]). Each check examines one
+//! fact about the machine, and contains the observation and the remedy.
 //!
 //! On an *unfit* machine, loads would be void (without information about the server), or figures
 //! would not describe the server. On a *limited* machine, some loads, probes or profiles do not
@@ -29,25 +29,27 @@ const OPEN_FILES_FIT_MIN: u64 = 4096;
 /// Smallest limit of open files of a limited machine. Below this limit the machine is unfit: the
 /// loads of a search need more files.
 const OPEN_FILES_MIN: u64 = 512;
-/// Smallest number of local ports of a fit machine. With fewer ports the machine is limited: soon
-/// all ports would be in TIME-WAIT.
+/// Smallest number of local ports of a fit machine. A machine with fewer local ports is limited:
+/// soon all ports would be in the state TIME-WAIT.
 const LOCAL_PORTS_FIT_MIN: u64 = 16_000;
 /// Shortest accept queue of a fit machine. A machine with a shorter queue is limited: the queue
 /// drops connections if many are opened at one time.
 const ACCEPT_QUEUE_FIT_MIN: u64 = 1024;
-/// Smallest available memory of a fit machine, in bytes. With less memory the machine is limited.
+/// Smallest available memory of a fit machine, in bytes. A machine with less available memory is
+/// limited.
 const MEMORY_BYTES_FIT_MIN: u64 = 1 << 30;
-/// Smallest available memory of a limited machine, in bytes. With less memory the machine is unfit.
+/// Smallest available memory of a limited machine, in bytes. A machine with less available memory
+/// is unfit.
 const MEMORY_BYTES_MIN: u64 = 256 << 20;
 /// Longest lag p99 of a fit machine, in ns (lag: time from a request's scheduled start to its real
-/// start). With a longer lag the machine is limited: plimsoll sends the requests of an open loop
+/// start). A machine with a longer lag is limited: plimsoll sends the requests of an open loop
 /// late. For measured loads, `summary::lag_allowed_ns` gives the largest allowed lag.
 pub const LAG_NS_FIT_MAX: u64 = MS;
-/// Longest lag p99 of a limited machine, in ns. With a longer lag the machine is unfit: the lag
+/// Longest lag p99 of a limited machine, in ns. A machine with a longer lag is unfit: the lag
 /// distorts even a response time p99 of 100 ms too much.
 const LAG_MAX_NS: u64 = 10 * MS;
-/// Lowest rate of plimsoll on a fit machine, 1/s. With a lower rate the machine is limited, because
-/// most servers reach a higher rate.
+/// Lowest rate of plimsoll on a fit machine, 1/s. A machine on which plimsoll reaches only a lower
+/// rate is limited, because most servers reach a higher rate.
 const RATE_RPS_FIT_MIN: f64 = 10_000.0;
 
 /// How fit a machine is in one respect.

@@ -6,9 +6,8 @@
 //!
 //! One rule, fixed before any measurement, decides in every command whether a load was disturbed.
 //! The rule about disturbances ignores the measured figures of the load, so that a result cannot
-//! decide which loads count. There is one exception to the rule: a load in which every response
-//! failed does not count as disturbed. A load with only failed responses measured nothing that
-//! interference could lower: for example, interference does not cause a 404.
+//! decide which loads count. The rule has one exception: a load in which every response failed does
+//! not count as disturbed. Interference does not cause such failures, for example a status 404.
 //!
 //! Other processes disturb a load if two conditions hold. The first condition: other processes used
 //! more than [`OTHER_PROCESSES_CORES_MAX`] cores, and more than the share
@@ -17,11 +16,12 @@
 //! plimsoll waited for a core. Waits for a core count if they exceed [`CORE_WAIT_SHARE_MIN`] of the
 //! time in which the threads of the server and plimsoll wanted a core.
 //!
-//! If cores are idle, other processes have no effect. A burst also disturbs a load: for half a
-//! second, other processes used more than [`BURST_CORES_MAX`] cores, and [`BUSY_CORES_SHARE_MIN`]
-//! of all cores were in use. Even such a short burst can raise a p99. The host of a virtual machine
-//! disturbs a load if it takes more than [`STEAL_SHARE_MAX`] of the wanted CPU time. If the CPU use
-//! of other processes is not known, only stolen CPU time can make a load count as disturbed.
+//! If enough cores are idle, other processes do not slow down the server or plimsoll. A burst also
+//! disturbs a load: for half a second, other processes used more than [`BURST_CORES_MAX`] cores,
+//! and [`BUSY_CORES_SHARE_MIN`] of all cores were in use. Even such a short burst can raise a p99.
+//! The host of a virtual machine disturbs a load if it takes more than [`STEAL_SHARE_MAX`] of the
+//! wanted CPU time. If the CPU use of other processes is not known, only stolen CPU time can make a
+//! load count as disturbed.
 //!
 //! Not here: the reading of the CPU times by probes.
 
@@ -73,7 +73,7 @@ const BUSY_CPU_SERIES: [&str; 3] =
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Interference {
     /// Cores used on average by processes other than the server, its dependencies, the kernel's own
-    /// threads and plimsoll. `None` means that the value is not known.
+    /// threads and plimsoll. `None` means that the CPU use of other processes is not known.
     pub cores: Option<f64>,
     /// Cores of the machine; 0 means that the number is not known.
     pub machine_cores: f64,
@@ -119,7 +119,8 @@ impl<'a> MachineSeries<'a> {
         }
     }
 
-    /// Returns the change of a counter between two times; `None` without a reading near both times.
+    /// Returns the change of a counter between two times; `None` if the probes took no reading near
+    /// one of these times.
     fn counter_change_between(&self, name: &str, from_ns: i64, to_ns: i64) -> Option<f64> {
         counter_change(self.get(name)?, from_ns, to_ns)
     }
@@ -194,10 +195,10 @@ impl Interference {
                 since(table::HOST_CPU_IDLE.name)? + since(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0) + stolen_ns;
             let not_idle_ns = (cores * (at_ns - start_ns) as f64 - rest_ns).max(0.0);
             // The machine's busy CPU time is counted in two ways, each with an error. The first
-            // count is all time that is not idle. This count includes the time in which cores fall
-            // asleep and wake up, which belongs to no process. The second count is sampled at the
-            // kernel's ticks. The smaller count is used, because a process that works appears in
-            // both counts.
+            // count is all time that is not idle. The first count includes the time in which cores
+            // fall asleep and wake up, which belongs to no process. The second count of busy CPU
+            // time is sampled at the kernel's ticks. The code uses the smaller count, because the
+            // work of a process appears in both counts.
             let ticks_ns = BUSY_CPU_SERIES.iter().map(|name| since(name)).sum::<Option<f64>>().unwrap_or(f64::INFINITY);
             let busy_ns = not_idle_ns.min(ticks_ns);
             let server_ns = if local > 0.0 { since(table::SERVER_CPU.name) } else { Some(0.0) };

@@ -1,4 +1,5 @@
-//! Judges a trial: compares its run with an SLO ([`judge`]). The result is a [`TrialOutcome`].
+//! Judges a trial: compares its run with an SLO ([`judge`]). [`TrialOutcome`] contains the verdict
+//! and the figures of the trial.
 //!
 //! An open trial (open loop) **passes** if the run meets every bound of the SLO and the backlog
 //! does not grow. The bounds of the SLO apply to all requests scheduled in the judged window (the
@@ -6,17 +7,17 @@
 //! bound.
 //!
 //! A trial is **void** (without information about the server) if the generator was the limit,
-//! whatever the SLO says. There is one exception: a trial limited by the generator **fails** if a
-//! stall of the server alone broke a bound. In a stall of the server, sent requests wait without
-//! any response. A trial is also void if it was stopped before its verdict was certain, or if no
+//! whatever the SLO says. Exception: a trial limited by the generator **fails** if a stall of the
+//! server alone broke a bound of the SLO. In a stall of the server, sent requests wait without any
+//! response. A trial is also void if it was stopped before its verdict was certain, or if no
 //! request was scheduled. An open trial that neither passes nor is void **fails**. A closed trial
 //! (closed loop) has no SLO: it passes unless it is void.
 //!
 //! Other processes of the machine ([`Interference`]) can only take capacity from the server. So a
-//! load that met the SLO in spite of a disturbance counts as passed. A load that other processes
-//! disturbed and that broke the SLO gives no information about the server. Therefore a disturbed
-//! open trial is void unless it passes, and a disturbed closed trial is void. There is one
-//! exception: a disturbed trial fails if refusals (statuses 400 to 499) that interference does not
+//! load that met the SLO in spite of a disturbance counts as passed. If a load was disturbed and
+//! broke the SLO, the load does not show whether the server or the disturbance broke the SLO.
+//! Therefore a disturbed open trial is void unless it passes, and a disturbed closed trial is void.
+//! Exception: a disturbed trial fails if refusals (statuses 400 to 499) that interference does not
 //! explain broke the SLO.
 //!
 //! The backlog consists of the requests in flight, and of the requests that were not sent because
@@ -53,7 +54,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 
 /// Smallest number of failures, other than timeouts, that shows that the server rejects surplus
-/// requests. A single failed request shows nothing.
+/// requests. A single failed request does not show that the server rejects requests.
 const REJECTIONS_MIN: u64 = 2;
 /// Largest growth of the backlog in a trial that passes, as a share of the arrivals: the requests
 /// scheduled in half of the judged window.
@@ -136,12 +137,11 @@ pub struct Evidence {
     /// For the most violated bound of the SLO: the number of bad requests divided by the number of
     /// allowed bad requests. A quotient above 1 means that the bound is broken.
     pub bad_to_allowed_ratio: f64,
-    /// Number of bad requests (failed or too slow) for the bound of the SLO that `excess`
-    /// describes.
+    /// Number of bad requests (failed or too slow) for the most violated bound of the SLO.
     pub bad_requests: u64,
-    /// The latency limit, in ns, of the bound that `excess` describes: a slower response is bad.
-    /// `None` if only failures are bad, if the bound applies to one named request, or if it limits
-    /// another time than the response time.
+    /// The latency limit, in ns, of the most violated bound of the SLO: a slower response is bad.
+    /// `None` if this bound has no latency limit, applies to one named request, or limits another
+    /// time than the response time.
     pub bad_bound_ns: Option<u64>,
     /// Failures by kind, in the order of [`RequestFailure::ALL`].
     pub failed: [u64; RequestFailure::KIND_COUNT],
@@ -159,8 +159,8 @@ pub struct Evidence {
     /// Requests in flight at the end of the judged window.
     pub backlog_end: u64,
     /// The capacity of the server: successes a second while the server was saturated. The server is
-    /// saturated while its backlog grows, or while it rejects requests. The value is `None` if the
-    /// server was not saturated.
+    /// saturated while its backlog grows, or while it rejects requests. `None` if the server was
+    /// not saturated.
     pub saturated_rps: Option<f64>,
     /// Relative standard error of `saturated_rps`, the measured capacity.
     pub saturated_error: f64,
@@ -171,8 +171,8 @@ pub struct Evidence {
     /// saved tokens of a rate limiter are already exhausted.
     pub failed_before_window: bool,
     /// Relative difference between the time integral of the requests in flight and the sum of all
-    /// response times. By Little's law the integral equals the sum. `None` if the difference is not
-    /// known.
+    /// response times. By Little's law the integral equals the sum. `None` if the difference cannot
+    /// be computed.
     pub littles_law_gap: Option<f64>,
     /// Mean service time in ns.
     pub service_mean_ns: f64,
@@ -337,8 +337,8 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
         }
         OfferedLoad::Rate(_) => {
             // A load that lets the server's backlog drain ends as soon as the backlog has drained.
-            // Any other early end, such as the end of the server's process, says nothing about the
-            // backlog.
+            // Any other early end, such as the end of the server's process, does not show whether
+            // the backlog has drained.
             let (verdict, reason) = match &run.ending {
                 Some(LoadEnd::Stopped(stop)) => {
                     let has_drained = matches!(stop, EarlyStopReason::Shown(_));
@@ -563,8 +563,8 @@ fn longest_breaking_stall_ns(stalls: &[Stall], watch: &TrialWatch, window: &Judg
     of_server().map(|stall| stall.length_ns).max().filter(|_| broken)
 }
 
-/// Returns the ticks in which a stall can be detected. The last tick is incomplete, so it is
-/// dropped if it has no response.
+/// Returns the ticks in which a stall can be detected. The last tick of a load is incomplete, so a
+/// last tick without a response is dropped.
 fn complete_ticks(series: &[TickFigures]) -> &[TickFigures] {
     match series.split_last() {
         Some((piece, whole)) if piece.succeeded + piece.failed == 0 => whole,

@@ -1,6 +1,6 @@
-//! The figures at each level of a sweep, from recorded runs or from the text of `.dat` files. This
-//! file also finds the peak and the knee of the goodput, and compares two lists of levels. This
-//! file also decides how long a level is measured.
+//! The figures at each level of a sweep, from recorded runs or from the text of `.dat` files. Other
+//! functions find the peak and the knee of the goodput, compare two lists of levels, and compute
+//! for how long a level is measured.
 //!
 //! A line of a `.dat` file contains one level: `concurrency qps mean_ms success_percent`, separated
 //! by white space. The parser skips empty lines, comments (`#`, `%`, `;`, `//`), a heading of
@@ -235,7 +235,7 @@ const VALUE_MAX: f64 = 1e15;
 /// Maximum number of levels of a recording. A chart of more levels would be unreadable.
 const LEVELS_MAX: usize = 1_000;
 
-/// Parses the text of a `.dat` file. The result has the levels in the order of the file's lines.
+/// Parses the text of a `.dat` file. The levels are returned in the order of the file's lines.
 pub fn parse_dat(text: &str) -> Result<Vec<Level>, DatError> {
     let mut levels: Vec<Level> = Vec::new();
     let mut known = HashSet::new();

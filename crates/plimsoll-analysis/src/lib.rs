@@ -2,8 +2,8 @@
 //! plan to try.
 //!
 //! [`condition`] and [`slo`] parse the user's requirements. [`summary`] computes the figures of a
-//! run. [`judge`](judge()) decides whether a trial met the SLO. [`TrialWatch`] decides during the
-//! trial whether it meets the SLO, as soon as the verdict is certain.
+//! run. [`judge`](judge()) decides whether a trial met the SLO. [`TrialWatch`] decides when a
+//! running trial ends early, for example when it has certainly broken the SLO.
 //!
 //! [`find`] searches for the load line, [`prove`] compares builds, and [`explain`] diagnoses the
 //! bottleneck. [`server`] computes the server's use of CPU and memory. [`interference`] decides
@@ -13,12 +13,13 @@
 //! the study. [`doubts`] collects the evidence against a result, in [`sentence`]s. [`profile`]
 //! parses, sums up and compares profiles.
 //!
-//! [`stages`] has the figures of each stage of a load, and [`quantile`] decides which quantiles may
-//! be stated. [`fitness`] decides whether a machine is fit for measurements. [`live_meter`] has the
-//! figures of a running load. [`format`](mod@format) formats every figure of every output.
+//! [`stages`] computes the figures of each stage of a load, and [`quantile`] decides which
+//! quantiles have enough requests to be stated. [`fitness`] decides whether a machine is fit for
+//! measurements. [`live_meter`] has the figures of a running load. [`format`](mod@format) formats
+//! every figure of every output.
 //!
-//! This crate uses no sockets, files, threads or clock, and makes no layout. The only text that
-//! this crate creates is sentences. Other crates execute the runs and render the findings.
+//! This crate uses no sockets, files, threads or clock, and does not arrange reports. The only text
+//! that this crate creates is sentences. Other crates execute the runs and render the findings.
 
 #![forbid(unsafe_code)]
 

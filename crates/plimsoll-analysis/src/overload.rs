@@ -1,7 +1,7 @@
 //! The behaviour of a server above its load line ([`OverloadResult`]). One load rises in steps from
 //! half the load line to three times the load line, and then returns to half the load line. For
 //! each step the result contains the goodput and the failures by kind. The result also contains the
-//! recovery time: how long after the load has fallen the server recovers.
+//! recovery time: the time from the fall of the load until the server has recovered.
 //!
 //! Goodput counts only successes within the longest latency bound of the SLO. A server that answers
 //! all requests much later than the longest latency bound has no goodput.
@@ -41,8 +41,9 @@ pub struct OverloadStep {
     pub goodput_rps: f64,
     /// Successful responses of any response time, 1/s.
     pub succeeded_rps: f64,
-    /// Goodput as a share of the load line, or of the offered rate if a step at or below the load
-    /// line offers less. A step without offered requests has the share 0.
+    /// Goodput as a share of the load line. At a step at or below the load line that offers less
+    /// than the load line, the share is of the offered rate. A step without offered requests has
+    /// the share 0.
     pub goodput_share: f64,
     /// Response time p99 of the successful requests, ns; `None` without a response.
     pub accepted_p99_ns: Option<u64>,
@@ -307,7 +308,8 @@ impl<'a> RunTimeline<'a> {
         unsuccessful.failure_time_p50_ns = (failed.count() > 0).then(|| failed.quantile_ns(0.5));
         let (goodput_rps, offered_rps) = (in_time as f64 / seconds, scheduled as f64 / seconds);
         // Above the load line, goodput is compared with the load line even if the generator offered
-        // less. Otherwise a low offered rate would hide lost goodput.
+        // less. If goodput were compared with the offered rate, a low offered rate would hide lost
+        // goodput.
         let possible_rps = if factor > 1.0 { line_rps } else { offered_rps.min(line_rps) };
         // Timeouts are the longest recorded times, so the shortest times belong to the successes.
         let share_accepted = (succeeded as f64 / accepted.count().max(1) as f64).min(1.0);
@@ -368,8 +370,9 @@ mod tests {
     use plimsoll_model::units::MS;
     use plimsoll_model::{CountsByKey, GrpcStatusSet, Interval, LoadCurve, LoadEnd, LoadShape, LoadStage, Plan};
 
-    /// The outcomes of one second of a simulated server whose load line is 100/s. A test computes
-    /// the outcomes from the number of the second and the number of offered requests.
+    /// The outcomes of one second of a simulated server whose load line is 100/s. Each test passes
+    /// a function that computes the outcomes from the number of the second and the number of
+    /// offered requests.
     struct SecondCounts {
         in_time: u64,
         late: u64,

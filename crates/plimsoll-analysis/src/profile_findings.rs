@@ -62,8 +62,8 @@ pub struct ProfileTotals {
 /// The sum of one profile, and the number of requests completed while the profile was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ProfileTotal {
-    /// The total of the profile's column over all samples. The profile covers only its own
-    /// duration, so the total of a stock is its change, which may be negative.
+    /// The total of the profile's column over all samples. The total of a stock (an amount at one
+    /// moment) is its change while the profile was taken, and may be negative.
     pub sum: f64,
     /// The number of requests completed while the profile was taken.
     pub requests: f64,

@@ -38,7 +38,8 @@ impl Quantile {
     /// are successes. All longer entries of `times` are requests that plimsoll gave up. Requests
     /// without an entry in `times` count as slower than any bound.
     pub fn compute(times: &Histogram, (all, succeeded): (u64, u64), q: f64) -> Quantile {
-        // The small subtraction compensates for the rounding error of products such as 0.99 * 100.
+        // The subtraction of 1e-6 compensates for the rounding error of products such as 0.99 *
+        // 100.
         let rank = ((q * all as f64 - 1e-6).ceil().max(1.0) as u64).min(all);
         if all < rank + REQUESTS_BEYOND_MIN {
             return Quantile::Few;
@@ -53,7 +54,8 @@ impl Quantile {
         }
     }
 
-    /// Returns the time in ns, if it is known.
+    /// Returns the quantile in ns; `None` if the quantile is not stated, or is only known to be
+    /// longer than some time.
     pub fn time_ns(self) -> Option<u64> {
         match self {
             Quantile::Time(ns) => Some(ns),

@@ -64,8 +64,8 @@ pub(crate) fn saturated_throughput(series: &[TickFigures], tick_ns: u64, rejecti
     if ticks.len() < 2 {
         return None;
     }
-    // With few responses in each tick, the counts of the ticks vary strongly, so no tick is left
-    // out.
+    // If each tick has few responses, the counts of the ticks vary strongly by chance, so no tick
+    // is left out.
     ticks.sort_unstable();
     let trim = if ticks[ticks.len() / 2] >= 50 { ticks.len() / 10 } else { 0 };
     let kept = &ticks[trim..ticks.len() - trim];

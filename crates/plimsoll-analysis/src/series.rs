@@ -196,8 +196,8 @@ pub fn goodput_variation(run: &Run) -> Option<GoodputVariation> {
 /// Maximum number of batches (groups of consecutive intervals) whose means give the error of a
 /// goodput.
 const BATCHES_MAX: usize = 10;
-/// Smallest number of intervals from which the error of a goodput is computed. Fewer intervals show
-/// nothing about the error.
+/// Smallest number of intervals from which the error of a goodput is computed. With fewer
+/// intervals, the error of the goodput is not stated.
 const GOODPUT_INTERVALS_MIN: usize = 5;
 
 /// Returns the error of a run's goodput: half its 95 % interval, as a share of the goodput. The

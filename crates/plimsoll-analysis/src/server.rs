@@ -26,8 +26,8 @@ pub struct BusiestThread {
 /// The server's CPU and memory in the measured window of one or several runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerUse {
-    /// The watched processes of the server in order of time. The last process is the current
-    /// process.
+    /// The watched processes of the server in order of time. If the server restarted, the list has
+    /// several processes, and the last process is the newest.
     pub servers: Vec<WatchedServer>,
     /// CPU time used by the server, ns.
     pub cpu_ns: f64,
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn cpu_per_request_is_computed() {
         let mut run = run_with_responses((1_000_000_000, 5_000_000_000), 8_000);
-        // The server uses one and a half cores. One of its threads uses a whole core.
+        // The server uses one and a half cores. One thread of the server uses a whole core.
         insert_series(&mut run, "server.cpu", SeriesKind::Counter, |ns| 1.5 * ns + 1e9);
         insert_series(&mut run, "thread.api.7", SeriesKind::Counter, |ns| 1.2 * ns + 1e9);
         insert_series(&mut run, "thread.api.8", SeriesKind::Counter, |ns| 0.3 * ns + 1e9);

@@ -52,7 +52,7 @@ impl<'a> ServerView<'a> {
     }
 
     /// Returns the notes about the probes, summed over all loads: the cost of the readings, and
-    /// what the probes could not observe. The result contains no series.
+    /// what the probes could not observe. The returned notes contain no readings.
     pub fn probe_notes(&self) -> Probes {
         let mut sum = Probes::default();
         for run in &self.runs {
@@ -74,8 +74,8 @@ impl<'a> ServerView<'a> {
         met
     }
 
-    /// Returns the readings of each series over all loads. The result has only the values of the
-    /// readings, and not their times.
+    /// Returns the readings of each series over all loads. The returned readings have values, but
+    /// no times.
     pub fn readings(&self) -> BTreeMap<&'a str, SeriesReadings<'a>> {
         let mut all: BTreeMap<&str, SeriesReadings> = BTreeMap::new();
         for (name, series) in self.runs.iter().flat_map(|run| &run.probes.series) {

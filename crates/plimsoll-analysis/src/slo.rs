@@ -2,7 +2,7 @@
 //!
 //! Every bound of an SLO becomes one number: how many of the scheduled requests may be bad. A
 //! request that failed, was never sent or got no response counts as slower than any latency bound.
-//! Counts of bad requests add up exactly over workers and machines. Percentiles do not add up.
+//! Counts of bad requests can be added exactly over workers and machines, but percentiles cannot.
 //!
 //! Not here: judging a run (see [`crate::judge()`]).
 
@@ -81,7 +81,7 @@ impl BadRequestAllowance {
 
     /// Returns how many of `scheduled` requests may be bad.
     pub fn allowed_bad_requests(&self, scheduled: u64) -> u64 {
-        // The small addition compensates for the rounding error of products such as (1 - 0.99) *
+        // The addition of 1e-6 compensates for the rounding error of products such as (1 - 0.99) *
         // 100.
         (self.share * scheduled as f64 + 1e-6).floor() as u64
     }
@@ -103,8 +103,8 @@ pub enum SloError {
 }
 
 impl Slo {
-    /// Parses a list such as `success>=99.9%, p99<=500ms`. Without a success rate in the text, the
-    /// minimum success rate is 99.9 %.
+    /// Parses a list such as `success>=99.9%, p99<=500ms`. If the text contains no success rate,
+    /// the minimum success rate is 99.9 %.
     pub fn parse(text: &str) -> Result<Slo, SloError> {
         let mut slo = Slo { success_min: 0.999, latency: Vec::new(), by_route: Vec::new() };
         for part in request_names::split_conditions(text) {

@@ -35,8 +35,8 @@ pub struct StageFigures {
     pub max_ns: u64,
 }
 
-/// Returns the figures of the stages that a run reached. The result is empty for a load with a
-/// single constant level.
+/// Returns the figures of the stages that a run reached. The list is empty for a load with a single
+/// constant level.
 pub fn stage_figures(run: &Run) -> Vec<StageFigures> {
     let curve = run.plan.load.shape.curve();
     if curve.stages.iter().all(|stage| stage.from == stage.to) && curve.stages.len() < 2 {

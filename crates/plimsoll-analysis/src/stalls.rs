@@ -173,8 +173,8 @@ mod tests {
             ..calm
         };
         // Each row contains (time without a core in each tick without responses, in ms; longest
-        // service time at the end, in ms; expected result). The result is whether the stall delayed
-        // a request that was already sent; `None` means no stall.
+        // service time at the end, in ms; expected result). The expected result says whether the
+        // stall delayed a request that was already sent; `None` means that no stall is expected.
         for (without_core_ms, service_ms, expect) in
             [(0, 250, Some(true)), (20, 250, Some(true)), (0, 40, Some(false)), (80, 250, None), (80, 40, None)]
         {

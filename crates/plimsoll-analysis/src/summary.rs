@@ -1,6 +1,7 @@
-//! All figures of one run ([`Summary`]), and whether the generator was the limit ([`Generator`]).
+//! All figures of one run ([`Summary`]), and whether the load generator, not the server, was the
+//! limit ([`GeneratorFigures`]).
 //!
-//! Not here: the report of the figures, and any judgement.
+//! Not here: the report of the figures, and the verdict on a trial.
 
 use crate::doubts::{DoubtKind, Doubts};
 use crate::failed::FailedResponseGroup;
@@ -19,8 +20,8 @@ pub const WORK_SHARE_MAX: f64 = 0.95;
 /// Smallest share of the scheduled requests that plimsoll must send. If plimsoll sent a smaller
 /// share, the generator may have been the limit.
 pub const SENT_SHARE_MIN: f64 = 0.995;
-/// The largest allowed lag p99 (see [`Generator::lag`]), as a share of the latency bound. If
-/// [`LAG_FLOOR_NS`] is larger than this share of the bound, [`LAG_FLOOR_NS`] is the limit.
+/// The largest allowed lag p99 (see [`GeneratorFigures::lag`]), as a share of the latency bound. A
+/// p99 of up to [`LAG_FLOOR_NS`] is allowed for any bound.
 const LAG_SHARE_MAX: f64 = 0.1;
 /// A lag (the delay of a request's start behind its schedule) is always allowed if its p99 is at
 /// most this value, in ns.
@@ -351,9 +352,9 @@ fn in_flight_max(run: &Run) -> u64 {
     run.intervals.values().map(|interval| interval.all_routes().in_flight_end).max().unwrap_or(0)
 }
 
-/// Decides whether the generator was too slow, by rules in the order of their strength. The result
-/// contains whether the generator was the limit, and a sentence with the reason. Returns `None` if
-/// no rule applies.
+/// Decides whether the generator was too slow, by rules in the order of their strength. The
+/// returned boolean says whether the generator was the limit, and the returned sentence gives the
+/// reason. Returns `None` if no rule applies.
 fn generator_limit(
     run: &Run,
     generator: &GeneratorFigures,
@@ -375,7 +376,7 @@ fn generator_limit(
         let requests_max = u64::from(connections_max) * u64::from(run.plan.carriage.streams_max.max(1));
         let waited = connections_open >= u64::from(connections_max) || in_flight_max(run) >= requests_max;
         return Some(match waited {
-            // Requests were unsent because the server was slow, not because the generator was.
+            // The slow server, not the generator, is the reason for unsent requests.
             true => {
                 let text = format!(
                     "plimsoll sent only {share} of the scheduled requests, because all {connections_max} connections \

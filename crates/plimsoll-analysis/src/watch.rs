@@ -124,8 +124,8 @@ struct WatchedBound {
     route: Option<RouteNumber>,
     /// Number of requests that broke the bound and have ended.
     ended_bad: u64,
-    /// The outcomes of the requests that the bound applies to, in the judged window. The field is
-    /// used only for bounds of named requests and of connections.
+    /// The outcomes of the requests that the bound applies to, in the judged window. Only bounds of
+    /// named requests and of connections use this ledger.
     ledger: Ledger,
     /// The dispersion of the requests that broke the bound: how many of them occur together.
     bunches: BadRequestDispersion,
@@ -163,8 +163,8 @@ impl BadRequestDispersion {
         }
     }
 
-    /// Returns the index of dispersion of the counts (variance divided by mean), at least 1. The
-    /// returned number of bad requests counts as one independent observation.
+    /// Returns the index of dispersion of the counts (variance divided by mean), at least 1. As
+    /// many bad requests as this index count as one independent observation.
     fn dispersion_index(&self) -> f64 {
         if self.pieces < 2 || self.sum <= 0.0 {
             return 1.0;
@@ -275,8 +275,8 @@ impl TrialWatch {
         TrialWatch { until: EarlyStop::EnoughResponses(shown_ns), ..TrialWatch::new(LoadPurpose::Peak, plan, slo) }
     }
 
-    /// Adds the next tick, which starts at `start_ns` of schedule time. `Break` means that the run
-    /// must stop now, and contains the reason.
+    /// Adds the next tick, which starts at `start_ns` of schedule time. Returns `Break` with the
+    /// reason if the run must stop now.
     pub fn push(&mut self, start_ns: u64, tick: &Interval) -> ControlFlow<String> {
         match self.until {
             EarlyStop::Never => return ControlFlow::Continue(()),
@@ -353,9 +353,9 @@ impl TrialWatch {
     pub fn certain_failure(&self) -> Option<String> {
         for (at, bound) in self.bounds.iter().enumerate() {
             let bad = self.bound_violations(at);
-            // It is not known how many of the scheduled requests have the name that the bound
-            // applies to. The allowance therefore assumes that every scheduled request has the name
-            // that the bound applies to.
+            // The watch does not know how many of the scheduled requests have the name to which the
+            // bound applies. The allowance therefore assumes that all scheduled requests have this
+            // name.
             let allowed = bound.allowance.allowed_bad_requests(self.scheduled_max);
             if bad > allowed {
                 let scheduled = match bound.has_own_ledger() {
@@ -463,7 +463,8 @@ impl TrialWatch {
         let ledger = &whole.ledger;
         let (good, done) = match self.until {
             EarlyStop::Drained(calm_ns) => {
-                // The number of ticks for which one request may stay in flight.
+                // The number of ticks for which a request may stay in flight if the backlog has
+                // drained.
                 let stay_ticks = (calm_ns as f64 / self.tick_ns as f64).max(0.5);
                 let window_ticks = (self.to_ns - self.from_ns) as f64 / self.tick_ns as f64;
                 let arriving = self.scheduled_max as f64 / window_ticks.max(1.0);

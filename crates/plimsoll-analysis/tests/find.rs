@@ -159,8 +159,8 @@ fn constant_interference_gives_a_correct_load_line() {
         let line = findings.load_line_rps;
         assert!(findings.elapsed_s <= budget_s as f64, "{}", tell());
         assert!(findings.interference.disturbed, "{}", tell());
-        // The other processes left the server half of its capacity. The stated load line is the
-        // load line of the server on the disturbed machine.
+        // Other processes take half of the capacity from the server, so the load line is about half
+        // of the undisturbed load line.
         assert!(line.rps > 0.45 * model.capacity && line.rps <= 0.51 * model.capacity, "{}", tell());
         assert!(line.upper.is_some_and(|upper| upper < 0.55 * model.capacity), "{}", tell());
         assert!(first_doubt(&findings).contains("other processes used 1.4 of 2 cores"), "{}", tell());
@@ -216,7 +216,7 @@ fn intermittent_cpu_burners_do_not_move_the_load_line() {
         assert!((0.75..=1.03).contains(&(line.rps / truth)), "{}", tell());
         assert!(line.upper.is_none_or(|upper| upper > 0.98 * truth), "{}", tell());
     }
-    // Without the other processes, the search reports the machine as undisturbed.
+    // If no other processes run, the search reports that the machine was not disturbed.
     let model = ServerModel::standard_models(QUIET_NOISE)
         .into_iter()
         .find(|m| m.name == "deep queue")
@@ -400,7 +400,7 @@ fn a_search_is_reproducible_from_its_record() {
     let settings = simulator::search_settings(model, first_seed(), 60 * SECOND, None);
     let elapsed_ns = (once.elapsed_s * 1e9) as u64;
     assert_eq!(conclude(&settings, &once.trials, elapsed_ns).load_line_rps, once.load_line_rps);
-    // Every prefix of the record gives a conclusion without a panic.
+    // The search also computes a result, without a panic, from any first part of the record.
     for count in 0..once.trials.len() {
         let at_ns = once.trials[count].start_ns;
         let part = conclude(&settings, &once.trials[..count], at_ns);
@@ -465,7 +465,8 @@ fn slow_server_and_slo(answer_s: u64, slots: usize) -> (ServerModel, Slo) {
 }
 
 /// Checks that each passed load lasts for at least three response times and has at least three
-/// responses. Without a test request, the first load is not checked. Returns the findings.
+/// responses. If the search makes no test request, the first load is not checked. Returns the
+/// findings.
 fn check_slow_server_search(model: ServerModel, settings: &SearchSettings) -> Findings {
     let findings = simulator::search_with_settings(model, 1, settings);
     let answer_ns = model.idle_response_ns();
@@ -487,7 +488,8 @@ fn trials_outlast_slow_responses() {
         let (model, slo) = slow_server_and_slo(answer_s, slots);
         let settings = SearchSettings { slo, ..simulator::search_settings(model, 1, budget_s * SECOND, None) };
         let findings = check_slow_server_search(model, &settings);
-        // The search also works if the response time is not known beforehand.
+        // The search also works without a test request, which would show the response time before
+        // the first load.
         let unasked = SearchSettings { first_answer_ns: 0, ..settings };
         let later = simulator::search_with_settings(model, 1, &unasked);
         assert!(later.peak.is_some(), "{}", simulator::format_search(&later, model.capacity));

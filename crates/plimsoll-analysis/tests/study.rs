@@ -345,8 +345,8 @@ fn interventions_run_between_two_control_loads() {
     let last =
         recorded.trials.iter().rposition(|trial| Intervention::from_tag(&trial.tag).is_some()).expect("a change");
     assert_eq!(recorded.trials.len(), last + 3, "the setting is changed last");
-    // An intervention that the user requests by a flag is tested even if the budget is short. To
-    // leave time for the requested intervention, the steady loads are shorter.
+    // Even if the budget is short, the study tests an intervention that the user requests by a
+    // flag. To leave time for the requested intervention, the steady loads are shorter.
     let ExperimentSpec::Explain(mut short) = asked(vec![Intervention::Identities], 30) else {
         panic!("an explanation")
     };
@@ -453,8 +453,8 @@ fn a_soak_reports_how_long_the_line_was_sustained() {
     type SoakCase = (ServerKind, (f64, f64), fn(Option<Manner>) -> bool);
     let cases: [SoakCase; 3] = [
         (ServerKind::Slots(1), (599.0, 601.0), |manner| manner.is_none()),
-        // Half a minute of search and about 80 s of soak at 490/s use up the 50 000 requests of
-        // burst credit.
+        // Half a minute of search and about 80 s of soak at 490/s exhaust the burst credit of 50
+        // 000 requests.
         (ServerKind::Ages(CapacityDrift::Credit(50_000.0, 0.2)), (40.0, 100.0), |manner| {
             manner == Some(Manner::CompletesLess)
         }),

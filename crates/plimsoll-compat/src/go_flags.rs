@@ -3,8 +3,9 @@
 //! as `1h2m3.5s`. Not here: which flags a tool has.
 
 /// Parses the flags in `words` and calls `each` with the name and value of each flag. The function
-/// `each` returns whether it knows the flag. A flag in `switches` is boolean, and has a value only
-/// after an equals sign. Returns the words after the flags; `None` if the user asks for help.
+/// `each` returns false for an unknown flag, which is then an error. A flag in `switches` is
+/// boolean, and has a value only after an equals sign. Returns the words after the flags; `None` if
+/// the user asks for help.
 pub fn parse_go_flags(
     command: &str,
     switches: &[&str],

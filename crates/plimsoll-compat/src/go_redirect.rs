@@ -23,7 +23,7 @@ pub struct RedirectHop {
     pub path: String,
     /// The value of the header field `Host`.
     pub host: String,
-    /// Whether the request body, and the fields that describe it, were removed after a redirect.
+    /// Whether a redirect removed the request body and the header fields that describe the body.
     pub has_dropped_body: bool,
     /// The URL of this request.
     url: String,
@@ -31,7 +31,7 @@ pub struct RedirectHop {
     previous_url: Option<String>,
 }
 
-/// The next step of a client that follows redirects, after it has received a response.
+/// The next step of a client that follows redirects, after the client has received a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RedirectStep {
     /// The redirect chain ends: the response is not a redirect, or the client cannot follow the
@@ -76,7 +76,7 @@ impl RedirectHop {
             Err(RedirectRefusal::Elsewhere | RedirectRefusal::TooOften) => return RedirectStep::OtherServer,
         };
         let (scheme, rest) = self.url.split_once("://").unwrap_or(("http", &self.url));
-        // If `Location` is an absolute URL, its host replaces the current host.
+        // If `Location` is an absolute URL, the next request goes to the host in `Location`.
         let said = location.split_once("//").filter(|(before, _)| before.is_empty() || before.ends_with(':'));
         let said = said.map(|(_, rest)| rest.split(['/', '?', '#']).next().unwrap_or_default());
         let authority = said.unwrap_or_else(|| rest.split(['/', '?']).next().unwrap_or_default());
@@ -93,9 +93,9 @@ impl RedirectHop {
         }))
     }
 
-    /// Returns the header fields of this request, sorted by name. The result has the fields of the
-    /// first request (`first`), without the fields that a redirect removed, and the field
-    /// `Referer`.
+    /// Returns the header fields of this request, sorted by name. The fields are those of the first
+    /// request of the chain (`first`), without the fields that a redirect removed, and with the
+    /// field `Referer`.
     pub fn headers(&self, first: &[(String, String)]) -> Vec<(String, String)> {
         let stays = |name: &str| !self.has_dropped_body || !BODY_FIELDS.contains(&&*canonical_header_name(name));
         let mut headers: Vec<_> = first.iter().filter(|(name, _)| stays(name)).cloned().collect();

@@ -2,7 +2,7 @@
 //!
 //! The command line of an emulated tool becomes arguments of `plimsoll run` ([`RunCommand`]), so
 //! plimsoll parses and records the load as any other load. Some tools report more about each
-//! response than a run file (plimsoll's record of a load) contains; `response_log` counts these
+//! response than a run file (plimsoll's record of a load) contains. `response_log` counts these
 //! additional figures. The figures of the load are formatted as the emulated tool prints them.
 //!
 //! This crate must not depend on how a load is executed, what a run means, or how plimsoll formats

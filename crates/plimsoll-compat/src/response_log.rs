@@ -1,6 +1,6 @@
 //! Counts the responses of a load for tools such as ab that send one request repeatedly. Tools such
 //! as ab report more than a run file contains: response lengths, and a row for each request. The
-//! load's worker sends and measures the requests; this module only counts the responses.
+//! load generator sends and measures the requests; this module only counts the responses.
 //!
 //! Not here: formatting the results as a tool prints them.
 
@@ -18,11 +18,11 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The maximum number of rows in memory, one for each response. Five million rows take about 200 MB
-/// of memory.
+/// The maximum number of rows in memory. A row has the times of one response, and five million rows
+/// take about 200 MB.
 const ROWS_MAX: usize = 5_000_000;
 
-/// The request to send, and which data of its responses to record.
+/// The settings of a response log: the request to send, and which data of the responses to record.
 #[derive(Default)]
 pub struct ResponseLogSpec {
     /// The encoded request. If this field is empty, the load sends the request of its plan.
@@ -45,7 +45,8 @@ pub struct ResponseLogSpec {
 /// A function that encodes one request of a redirect chain.
 pub type EncodeHop = dyn Fn(&RedirectHop) -> Vec<u8> + Send + Sync;
 
-/// The rules for following redirects, with the function that encodes redirected requests.
+/// The rules for following redirects, with the function that encodes the next request after a
+/// redirect.
 pub struct RedirectPolicy {
     /// The first request of each redirect chain.
     pub first_hop: RedirectHop,
@@ -88,7 +89,7 @@ pub struct ResponseTally {
     pub connect: Histogram,
     /// Times in ns from the first sent byte until the first byte of the response.
     pub wait: Histogram,
-    /// Times in ns from the first byte of the response until it was complete.
+    /// Times in ns from the first byte of the response until the last byte of the response.
     pub read: Histogram,
     /// Service times in ns: from sending the request until the complete response.
     pub service_time: Histogram,
@@ -96,7 +97,7 @@ pub struct ResponseTally {
     pub response_time: Histogram,
     /// The number of responses by HTTP status.
     pub statuses: BTreeMap<u16, u64>,
-    /// The number of requests without a response, for each kind of failure.
+    /// The number of requests that ended without a response, for each kind of failure.
     pub failure_counts: Vec<(RequestFailure, u64)>,
     /// The number of header bytes (with status lines) of all responses.
     pub head_bytes: u64,
@@ -111,8 +112,8 @@ pub struct ResponseTally {
     /// The number of redirect responses that point to another server, and were therefore not
     /// followed.
     pub redirects_to_other_servers: u64,
-    /// The number of responses with the header fields `Content-Length` and `Connection:
-    /// keep-alive`.
+    /// The number of responses after which the server keeps the connection open, as ab counts them:
+    /// responses with the header fields `Content-Length` and `Connection: keep-alive`.
     pub kept_alive: u64,
     /// The rows of single responses. In the tally of all workers, the rows are sorted by the time
     /// at which the response ended.
@@ -229,8 +230,8 @@ fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Provides the same bytes for every request of a load, and counts all responses. Clones share the
-/// counts.
+/// An author (code that writes the requests of a load) that gives every request the same bytes, and
+/// counts all responses. Clones share the counts.
 #[derive(Clone)]
 pub struct ResponseLog(Arc<SharedResponseLog>);
 
@@ -320,12 +321,12 @@ impl AuthorFactory for ResponseLog {
 /// Writes the requests of one worker, and counts the responses to these requests.
 struct LoggingAuthor {
     shared: Arc<SharedResponseLog>,
-    /// The tally of this worker. Besides the worker, only the thread that reports progress locks
-    /// the tally.
+    /// The counts and times of this worker's requests. The thread that reports progress also locks
+    /// the tally, to read the counts.
     tally: Arc<Mutex<ResponseTally>>,
     rows_max: usize,
-    /// For each redirected request, the current request of its redirect chain, by the request's
-    /// number (mark).
+    /// The redirect chains in progress. The key is the number (mark) of the latest request of a
+    /// chain, and the value is that request.
     redirect_chains: HashMap<u64, RedirectHop>,
     /// The last number (mark) that was assigned to a request.
     last_mark: u64,
@@ -333,7 +334,7 @@ struct LoggingAuthor {
 
 impl LoggingAuthor {
     /// Returns the redirect rules, the request that got the response `answer`, and the next step of
-    /// the redirect chain. Returns `None` if redirects are not followed.
+    /// the redirect chain after this response. Returns `None` if redirects are not followed.
     fn redirect_step(&self, answer: &AuthorResponse) -> Option<(&RedirectPolicy, &RedirectHop, RedirectStep)> {
         let follows = self.shared.spec.redirect_policy.as_ref()?;
         let here = self.redirect_chains.get(&answer.mark).unwrap_or(&follows.first_hop);
@@ -392,8 +393,8 @@ impl Author for LoggingAuthor {
 
     fn receive_response(&mut self, answer: &AuthorResponse) -> Result<(), AuthorStopReason> {
         match self.redirect_step(answer) {
-            // The next request of the redirect chain was not sent for lack of time, so the chain
-            // counts as a timeout.
+            // The load had no time left to send the next request of the redirect chain, so the
+            // chain counts as a timeout.
             Some((follows, _, RedirectStep::Follow(next))) if next.redirect_count < follows.chain_requests_max => {
                 lock_ignoring_poison(&self.tally).count_failure(RequestFailure::Timeout, 1);
                 self.redirect_chains.remove(&answer.mark);

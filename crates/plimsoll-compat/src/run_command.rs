@@ -37,9 +37,10 @@ pub trait RunCommand {
     fn vegeta_page(&self, series: &VegetaTimeSeries, title: &str, points_max: usize) -> String;
 }
 
-/// A function that prints plimsoll's own results of a load. The first argument selects JSON instead
-/// of text. If the second argument is true, the function prints all results. If it is false, the
-/// function prints only results that were not printed during the load.
+/// A function that prints plimsoll's own results of a load. If the first argument is true, the
+/// function prints JSON instead of text. If the second argument is true, the function prints all
+/// results. If the second argument is false, the function prints only results that were not printed
+/// during the load.
 pub type PrintResults<'a> = Box<dyn Fn(bool, bool) + 'a>;
 
 /// A finished load, whose results can be computed and printed.
@@ -53,22 +54,25 @@ pub trait FinishedLoad {
     /// Computes the results of the load, and returns a function that prints plimsoll's own results.
     fn results(&self) -> Result<PrintResults<'_>, Failure>;
 
-    /// Writes the notes on the load to standard error: plimsoll's own notes, followed by `notes`.
+    /// Writes notes about the load to standard error: plimsoll's own notes, then the tool's notes
+    /// `notes`.
     fn write_notes(self: Box<Self>, notes: &[String]);
 }
 
 /// A wrk script (in Lua) that writes the requests of a load.
 pub trait WrkScript {
-    /// Sets a text that is printed after the script's initial output and before its first load.
+    /// Sets a text that is printed before the script's first load, but after the text that the
+    /// script itself prints while it starts.
     fn set_announcement(&self, text: String);
 
     /// Flushes the output that the script has printed so far.
     fn flush(&self);
 
-    /// Calls the function `done` of the script with the figures of the load. Returns the error if
-    /// the script failed during the load or in `done`.
+    /// Calls the function `done` of the wrk script, with the figures of the load. Returns an error
+    /// if the script failed during the load or in `done`.
     fn call_done(&self, figures: &RunFigures) -> Option<ScriptError>;
 
-    /// Returns the factory of authors through which the script writes the requests of a load.
+    /// Returns a factory that gives each worker of a load an author, through which the script
+    /// writes the worker's requests.
     fn author_factory(&self) -> Arc<dyn AuthorFactory + Send + Sync>;
 }

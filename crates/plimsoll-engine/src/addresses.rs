@@ -64,14 +64,15 @@ impl AddressSequence {
             return (Peer::Unix(path), 0);
         }
         // Each local address is used with every target address before the next local address
-        // follows. So every pair of a local address and a target address is used.
+        // follows. A sequence of connections therefore uses every pair of a local address and a
+        // target address.
         let (at, round) = (self.next % self.active_count(), self.next / self.active_count());
         self.next = self.next.wrapping_add(1);
         self.peer_at(at, round)
     }
 
-    /// Returns the target that follows the address `number` in the list, for a retry after a
-    /// connect to that address failed.
+    /// Returns the target address after address `number` in the list, to try after a connect to
+    /// address `number` failed.
     pub fn peer_after(&self, number: u16) -> (Peer<'_>, u16) {
         let at = self.active_numbers.iter().position(|active| *active == number).map_or(0, |at| at as u64 + 1);
         self.peer_at(at % self.active_count(), self.next / self.active_count())

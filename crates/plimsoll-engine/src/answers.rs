@@ -261,8 +261,8 @@ enum CaptureCheck {
     Cookie(String),
 }
 
-/// Returns the text of the first group in the pattern's first match. Without a group, returns the
-/// whole match.
+/// Returns the text of the first group in the pattern's first match. If the pattern has no group,
+/// returns the whole match.
 fn first_group<'a>(pattern: &Regex, places: &mut regex::bytes::CaptureLocations, text: &'a [u8]) -> Option<&'a [u8]> {
     pattern.captures_read(places, text)?;
     places.get(1).or(places.get(0)).map(|(from, to)| &text[from..to])
@@ -483,7 +483,7 @@ impl ResponseChecks {
     }
 
     /// Returns the converted or decoded content of the last response. `None`: the checks used the
-    /// content as received, or the result is empty.
+    /// content as received, or the converted content is empty.
     pub fn converted_content(&self) -> Option<&[u8]> {
         Some(&self.text[..]).filter(|text| self.is_content_converted && !text.is_empty())
     }

@@ -1,6 +1,6 @@
 //! The source of requests that an author (a script) writes during the load. The worker fetches each
-//! batch of messages from the author, and reports responses to an author that wants them. This code
-//! does not know what kind of program the author is.
+//! batch of messages from the author, and reports responses to an author that wants them. Any
+//! program that implements the trait `Author` can be the author.
 //!
 //! Not here: sending a batch and parsing its responses (`plimsoll_wire`), and ending a load after
 //! its author failed.
@@ -121,8 +121,9 @@ impl AuthorSource {
     }
 
     /// Reports a complete response to the author, or lets the author follow the redirect in the
-    /// response. Returns whether the exchange sends another request. `is_last`: the exchange
-    /// receives no further response. `may_ask_on`: the author may follow a redirect.
+    /// response. Returns whether the exchange sends another request. `is_last` is true if the
+    /// exchange receives no further response. `may_ask_on` is true if the author may follow a
+    /// redirect.
     pub(crate) fn report_response(
         &mut self,
         exchange: u32,
@@ -138,7 +139,7 @@ impl AuthorSource {
             let mark = self.marks[exchange as usize].unwrap_or_default();
             let (head, content, content_bytes) = (heard.head(), heard.content(), heard.content_bytes());
             let answer = AuthorResponse { status, head, content, content_bytes, mark, is_last, times };
-            // Redirects are rare, so this code may allocate memory.
+            // Redirects are rare, so an allocation of memory for each redirect is acceptable.
             let mut further = Batch::default();
             asks_on = may_ask_on && is_redirect(status) && self.author.follow_redirect(&answer, &mut further);
             if asks_on {
@@ -161,7 +162,7 @@ impl AuthorSource {
     }
 
     /// Reports to the author that an exchange ended without a response. An author that has halted
-    /// also gets this report.
+    /// also gets the report about the missing response.
     pub(crate) fn report_missing_response(&mut self, exchange: u32, failure: RequestFailure, times: ResponseTimes) {
         if let Some(mark) = self.marks.get_mut(exchange as usize).and_then(Option::take) {
             self.author.receive_lost_response(&LostResponse { mark, failure, times });

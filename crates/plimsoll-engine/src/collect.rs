@@ -1,6 +1,6 @@
-//! Combines the figures of a load's parts into one run. A part is a worker thread, or another
-//! process that has summed the figures of its workers. The figures of all parts in one tick (100 ms
-//! of the load) are summed, passed to the caller and stored.
+//! Combines the figures from all parts of a load into one run. A part of a load is a worker thread,
+//! or another process that sums the figures of its own workers. The figures of all parts in one
+//! tick (100 ms of the load) are summed, passed to the caller and stored.
 //!
 //! Not here: how parts start, how their reports arrive, and how they are stopped.
 
@@ -25,18 +25,18 @@ pub enum Phase {
     Grace,
 }
 
-/// One tick (100 ms) of a running load, for its listener.
+/// One tick (100 ms) of a running load, as the listener of the load receives it.
 #[derive(Debug)]
 pub struct Tick<'a> {
     /// The phase of the run that the tick belongs to.
     pub phase: Phase,
-    /// The schedule time at the tick's start, in ns.
+    /// The start of the tick, ns after the start of the schedule.
     pub start_ns: u64,
-    /// The schedule time at the tick's end, in ns.
+    /// The end of the tick, ns after the start of the schedule.
     pub end_ns: u64,
     /// The start of the schedule on the monotonic clock, ns; 0 while the start is unknown.
     pub origin_ns: u64,
-    /// The figures of the tick, over all parts.
+    /// The figures of the tick, summed over all worker threads and processes of the load.
     pub interval: &'a Interval,
 }
 
@@ -49,40 +49,41 @@ pub type TickListener<'a> = dyn FnMut(&Tick) -> ControlFlow<EarlyStopReason> + '
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "all but one of what a part reports are ticks")]
 pub enum PartReport {
-    /// A part reports the figures of one tick.
+    /// A worker thread or process reports its figures for one tick (100 ms of the load).
     Tick {
-        /// The number of the part that reports the tick.
+        /// The number of the part (worker thread or process) that reports the tick.
         part: usize,
-        /// The number of the tick since the start of the schedule, from 0. A part reports its ticks
-        /// in order.
+        /// The number of the tick, counted from 0 at the start of the schedule. A part reports its
+        /// ticks in order.
         index: u64,
-        /// The figures of this part in the tick.
+        /// The figures that the reporting worker thread or process counted in the tick.
         interval: Interval,
     },
-    /// The part has reported all of its ticks.
+    /// The worker thread or process has reported all of its ticks.
     Done {
-        /// The number of the part that has ended.
+        /// The number of the part (worker thread or process) that has ended.
         part: usize,
-        /// The end of the measured window for this part, ns of schedule time.
+        /// The end of the measured window, as the ended worker thread or process saw it, ns of
+        /// schedule time.
         window_end_ns: u64,
-        /// The first failed response of each kind that this part received.
+        /// The first failed response of each kind that the ended worker thread or process received.
         failed_answers: Vec<FailedResponse>,
-        /// Whether the part ended early because its requests ran out.
+        /// Whether the worker thread or process ended early because its requests ran out.
         used_up: bool,
     },
-    /// The part is lost and sends no more reports. The loss of a part ends the load, because the
-    /// remaining parts would send less than the plan. A part that was already done does not count
-    /// as lost.
+    /// The part (worker thread or process) is lost and sends no more reports. The loss of a part
+    /// ends the load, because the remaining parts would send fewer requests than planned. A part
+    /// that has already reported its end (`Done`) does not count as lost.
     Lost {
-        /// The number of the part that is lost.
+        /// The number of the part (worker thread or process) that is lost.
         part: usize,
-        /// The reason why the part is lost.
+        /// The reason why the worker thread or process is lost.
         why: EarlyStopReason,
     },
 }
 
 impl PartReport {
-    /// Returns the number of the part that made the report.
+    /// Returns the number of the worker thread or process that made the report.
     pub fn part(&self) -> usize {
         match self {
             PartReport::Tick { part, .. } | PartReport::Done { part, .. } | PartReport::Lost { part, .. } => *part,
@@ -100,8 +101,7 @@ pub struct Collector {
     ticks_reported: Vec<u64>,
     /// For each part, the ledger (counts of request outcomes) so far, by route.
     ledgers: Vec<BTreeMap<RouteNumber, Ledger>>,
-    /// The figures of ticks that some parts have not delivered yet, summed over the other parts, by
-    /// tick number.
+    /// The sums of the ticks for which the reports of some parts are still missing, by tick number.
     incomplete_ticks: BTreeMap<u64, Interval>,
     stop_reason: Option<EarlyStopReason>,
     used_up: bool,
@@ -132,7 +132,8 @@ impl Collector {
         self.origin_ns = origin_ns;
     }
 
-    /// Calls the caller's listener during the preparation. Returns `Break` if all parts must stop.
+    /// Calls the caller's listener while connections are being opened, before the schedule begins.
+    /// Returns `Break` if all parts must stop.
     pub fn notify_during_preparation(&mut self, on_tick: &mut TickListener) -> ControlFlow<()> {
         let interval = Interval::default();
         let tick = Tick { phase: Phase::Preparing, start_ns: 0, end_ns: 0, origin_ns: 0, interval: &interval };
@@ -174,11 +175,11 @@ impl Collector {
                 _ => Phase::Measured,
             };
             let (end_ns, origin_ns) = (start_ns + Plan::TICK_NS, self.origin_ns);
-            // The result of the listener is ignored, because the end of this function checks for
-            // all ticks whether the run must stop.
+            // The listener's result is ignored here, because `add_report` checks at its end whether
+            // the run must stop.
             let _ = self.notify_listener(&Tick { phase, start_ns, end_ns, origin_ns, interval: &interval }, on_tick);
-            // The listener gets the interval before the interval is stored. So the sums that the
-            // interval caches for the listener are stored, too.
+            // The listener gets the interval before the run stores it, so that sums which the
+            // listener's calls cache in the interval are stored, too.
             self.run.push(start_ns, interval);
         }
         self.break_if_stopped()
@@ -214,7 +215,8 @@ impl Collector {
         if self.stop_reason.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Returns the whole run. The caller must wait until every part is done or lost.
+    /// Returns the whole run. The caller must wait until every worker thread or process is done or
+    /// lost.
     pub fn finish(mut self) -> Run {
         debug_assert!(self.incomplete_ticks.is_empty(), "every worker has reported its end");
         self.run.window_ns = (self.measured_from_ns.min(self.window_end_ns), self.window_end_ns);

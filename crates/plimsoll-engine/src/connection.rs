@@ -20,10 +20,10 @@ pub enum ConnectionState {
     Open,
 }
 
-/// The readiness of a connection.
+/// Whether a connection can be read or written, and whether the connection has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Readiness {
-    /// Whether a read returns bytes, the end of the stream or an error, as in
+    /// Whether a read returns at once with bytes, the end of the stream or an error, as in
     /// [`ReadyEvent::readable`].
     pub readable: bool,
     /// Whether bytes can be written, as in [`ReadyEvent::writable`].
@@ -46,7 +46,7 @@ impl Readiness {
         Readiness { readable: event.readable, writable: event.writable, hangup: event.hangup, broken: false }
     }
 
-    /// Sets every flag that is set in `other`, in addition to the present flags.
+    /// Sets each flag that is set in `other`. Flags that are already set stay set.
     pub fn merge_flags(&mut self, other: Readiness) {
         self.readable |= other.readable;
         self.writable |= other.writable;
@@ -83,8 +83,8 @@ pub struct ConnectionSlot<S> {
     pub goaway_replacement: Option<u32>,
     /// Whether this slot replaces another slot, on whose connection the server sent GOAWAY.
     pub is_goaway_replacement: bool,
-    /// The time at which the connect began, ns. Once the connection is open, the time at which its
-    /// TLS handshake began.
+    /// The time at which the connect began, ns. After the connection opens, the field contains the
+    /// time at which the TLS handshake began.
     pub began_ns: u64,
     /// The number of the target address that the connection uses.
     pub address: u16,

@@ -13,8 +13,8 @@ const CODINGS_MAX: usize = 3;
 /// The size in bytes of the pieces in which decoded brotli content is read.
 const BROTLI_BUFFER_BYTES: usize = 8 << 10;
 
-/// A memory budget for the stored contents of all responses in flight. Without this budget, many
-/// connections with long contents could use all memory.
+/// A memory budget for the stored contents of all responses in flight. Without the budget, many
+/// connections with long contents could exhaust the memory of the machine.
 #[derive(Debug)]
 pub struct ContentBudget(AtomicUsize);
 
@@ -79,7 +79,7 @@ impl DecodeError {
 }
 
 /// Returns the codings that the `content-encoding` fields name, in the order in which the server
-/// applied them. Without a coding the result is empty.
+/// applied them. The iterator is empty if the response has no content coding.
 fn content_codings<'a>(fields: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a [u8]> {
     let names = fields.flat_map(|field| field.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
     names.filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity"))

@@ -31,8 +31,8 @@ pub fn host_field(plan: &Plan) -> String {
     if origin.port == default_port { host.into_owned() } else { format!("{host}:{}", origin.port) }
 }
 
-/// Creates the TLS client of `plan`; `None`: the plan does not use TLS. Returns an error if the TLS
-/// options of the plan are invalid.
+/// Creates the TLS client of `plan`, or returns `None` if the plan does not use TLS. Returns an
+/// error if the TLS options of the plan are invalid.
 pub fn tls_client(plan: &Plan) -> Result<Option<tls::Client>, tls::ConfigError> {
     plan.connection_plan.tls.as_ref().map(tls::Client::new).transpose()
 }

@@ -56,7 +56,8 @@ pub struct EncodedRoute {
     pub ok_status: StatusSet,
     /// For a gRPC call, the gRPC statuses that count as success.
     pub ok_grpc: Option<GrpcStatusSet>,
-    /// Whether responses are streams in which the arrival time of each message is recorded.
+    /// Whether the route's responses are streams, so that the arrival time of each message is
+    /// recorded.
     pub times_messages: bool,
     /// The maximum time from the start of a request to the last byte of its response, ns.
     pub timeout_ns: u64,

@@ -1,9 +1,10 @@
 //! The exchanges in flight, ordered by deadline. An exchange is one request with its response. The
 //! memory of an ended exchange is reused, so a stable concurrency needs no allocation.
 //!
-//! Exchanges with equal timeouts reach their deadlines in the order of their starts. So a doubly
-//! linked list for each distinct timeout (a lane) adds and removes an exchange at constant cost.
-//! The earliest deadline is the minimum of the deadlines of the first exchanges of all lanes.
+//! Exchanges with equal timeouts reach their deadlines in the order of their starts. The module
+//! therefore has a doubly linked list (a lane) for each distinct timeout. Adding an exchange to a
+//! lane, or removing it, has a constant cost. The earliest deadline is the minimum of the deadlines
+//! of the first exchanges of all lanes.
 
 use crate::source::Source;
 use plimsoll_model::RouteNumber;
@@ -45,8 +46,8 @@ pub struct Exchange {
     next_in_queue: u32,
 }
 
-// Each busy connection has an exchange, and there may be very many connections. So the size of an
-// exchange is limited to 64 bytes.
+// The size of an exchange is limited to 64 bytes, because each busy connection has an exchange, and
+// there may be very many connections.
 const _: () = assert!(size_of::<Exchange>() <= 64);
 
 impl Exchange {
@@ -119,7 +120,7 @@ impl Exchanges {
         Exchanges::with_timeouts(source.routes().iter().map(|route| route.timeout_ns))
     }
 
-    /// Creates an empty set of exchanges for routes with these timeouts, ns.
+    /// Creates an empty set of exchanges for routes whose timeouts are `timeouts_ns`, ns.
     fn with_timeouts(timeouts_ns: impl Iterator<Item = u64>) -> Exchanges {
         let mut lanes: Vec<EqualTimeoutList> = Vec::new();
         let lane_of = timeouts_ns
@@ -189,7 +190,7 @@ impl Exchanges {
         self.free.push(number);
     }
 
-    /// Appends an exchange to `line`, the queue of exchanges that wait for a connection.
+    /// Appends an exchange to `queue`, the exchanges that wait for a connection.
     pub fn append_to_queue(&mut self, queue: &mut ExchangeQueue, number: u32) {
         self.exchanges[number as usize].next_in_queue = NO_EXCHANGE;
         match queue.last {
@@ -200,7 +201,7 @@ impl Exchanges {
         queue.length += 1;
     }
 
-    /// Removes the first exchange from the queue `line` and returns its number.
+    /// Removes the first exchange from `queue` and returns the number of the exchange.
     pub fn take_first(&mut self, queue: &mut ExchangeQueue) -> Option<u32> {
         let number = queue.first;
         if number == NO_EXCHANGE {
@@ -214,7 +215,7 @@ impl Exchanges {
         Some(number)
     }
 
-    /// Removes an exchange from the queue `line`. Returns whether the exchange was in the queue.
+    /// Removes an exchange from `queue`. Returns whether the exchange was in the queue.
     pub fn remove_from_queue(&mut self, queue: &mut ExchangeQueue, number: u32) -> bool {
         let Some(before) = self.numbers_in_queue(queue).take_while(|other| *other != number).last() else {
             return queue.first == number && self.take_first(queue).is_some();
@@ -230,7 +231,7 @@ impl Exchanges {
         true
     }
 
-    /// Iterates over the numbers of the exchanges in the queue `line`, the first one first.
+    /// Iterates over the numbers of the exchanges in `queue`, in the order in which they wait.
     pub fn numbers_in_queue(&self, queue: &ExchangeQueue) -> impl Iterator<Item = u32> {
         let some = |number: u32| (number != NO_EXCHANGE).then_some(number);
         std::iter::successors(some(queue.first), move |number| some(self.exchanges[*number as usize].next_in_queue))

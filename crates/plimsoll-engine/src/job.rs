@@ -81,8 +81,8 @@ impl WorkerJob {
         // In a closed loop, users are divided among workers, and each worker opens the connections
         // of its users.
         let connections_ready = match users {
-            // Without keep-alive, each request opens a new connection, so none is opened before the
-            // load.
+            // Without keep-alive, each request opens a new connection, so no connection is opened
+            // before the load.
             _ if !plan.connection_plan.keep_alive => 0,
             Some(users) => {
                 stripe.count_items_below(ready * shared).min(stripe.count_items_below(users)).div_ceil(shared)

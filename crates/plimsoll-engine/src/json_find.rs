@@ -93,8 +93,8 @@ struct JsonWalker<'a> {
 }
 
 impl<'a> JsonWalker<'a> {
-    /// Returns the value to which the path `steps` leads, starting at the current value. If the
-    /// path leads to no value, skips the current value.
+    /// Follows the path `steps` from the current value, and returns the first value at the end of
+    /// the path. If no value matches the path, the reading position moves past the current value.
     fn find(&mut self, steps: &[JsonStep]) -> Result<Option<&'a [u8]>, NotJson> {
         let Some((step, later)) = steps.split_first() else {
             self.peek_nonblank()?;

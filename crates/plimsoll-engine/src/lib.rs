@@ -6,7 +6,7 @@
 //! workers' counts and may end the run.
 //!
 //! This crate has no command line, reports, analyses, probes or async runtime. A failed request is
-//! counted as a result and does not cause an error. Only a plan that cannot run at all is an
+//! counted as a result and does not cause an error. Only a plan that cannot run at all causes an
 //! [`Error`].
 
 #![forbid(unsafe_code)]
@@ -125,8 +125,8 @@ impl<'p> RouteCheck<'p> {
 }
 
 /// Finds the route of the first request of each arrival in a stripe of an open loop. A stripe is
-/// the share of the arrivals that one worker or machine of the load sends. With these routes, the
-/// caller counts by route the requests that a lost worker or machine never sent.
+/// the share of the arrivals that one worker or machine of the load sends. The caller uses
+/// [`ArrivalRoutes`] to count, by route, the requests that a lost worker or machine never sent.
 #[derive(Debug)]
 pub struct ArrivalRoutes(Source);
 
@@ -157,7 +157,7 @@ pub struct FirstRequest {
     pub route: RouteNumber,
     /// The encoded request. For HTTP/2 the header fields are written as lines of text. Captured
     /// values are unknown before the load, so the request contains the names of the captures in
-    /// their place.
+    /// place of the values.
     pub bytes: Vec<u8>,
 }
 

@@ -32,8 +32,8 @@ pub struct MixSource {
 struct WeightTable {
     /// For each route, the sum of the weights up to and including this route.
     cumulative_weights: Vec<u64>,
-    /// The route at the beginning of each interval. Each interval covers `1 << stretch_bits` units
-    /// of the total weight.
+    /// For each interval of the total weight, the route at the start of the interval, where the
+    /// linear search begins. Each interval covers `1 << stretch_bits` units of the total weight.
     begins: Vec<RouteNumber>,
     stretch_bits: u32,
 }
@@ -57,8 +57,8 @@ impl WeightTable {
         self.cumulative_weights.last().copied().unwrap_or(0)
     }
 
-    /// Returns the route at position `at` within the total weight. `at` must be below the total
-    /// weight.
+    /// Maps the random number `at`, which must be below the total weight, to a route. Each route
+    /// has as many such numbers as its weight.
     #[inline]
     fn route_at(&self, at: u64) -> RouteNumber {
         let mut route = self.begins[(at >> self.stretch_bits) as usize];

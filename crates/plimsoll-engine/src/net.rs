@@ -30,7 +30,7 @@ pub struct ReadyEvent {
     pub hangup: bool,
 }
 
-/// The result of a send.
+/// The outcome of an attempt to send bytes on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendOutcome {
     /// The connection accepted this number of bytes for sending.
@@ -42,7 +42,7 @@ pub enum SendOutcome {
     Broken,
 }
 
-/// The result of a receive.
+/// The outcome of an attempt to receive bytes on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReceiveOutcome {
     /// The worker received this number of bytes, at least one.
@@ -58,8 +58,8 @@ pub enum ReceiveOutcome {
 /// The peer of a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer<'a> {
-    /// A TCP address. The second value is the local address to connect from; `None`: the system
-    /// chooses it.
+    /// A TCP address. The second value is the local address to connect from; `None`: the operating
+    /// system chooses the local address.
     Tcp(&'a SocketAddr, Option<IpAddr>),
     /// The unix socket with this path.
     Unix(&'a str),
@@ -81,7 +81,8 @@ pub trait Net {
     /// with `token` follows. The returned flag is true if the connection is already open, as is
     /// usual for a server on the same machine.
     fn connect(&mut self, peer: Peer, token: u64) -> Result<(Self::Socket, bool), ConnectError>;
-    /// Returns the result of a connect. The result is known after the connection's writable event.
+    /// Returns the error of a connect, if the connect failed. The caller must wait for the
+    /// connection's writable event before the call.
     fn connect_result(&mut self, socket: &Self::Socket) -> Result<(), ConnectError>;
     /// Sends as many of `bytes` as the connection accepts now.
     fn send(&mut self, socket: &Self::Socket, bytes: &[u8]) -> SendOutcome;

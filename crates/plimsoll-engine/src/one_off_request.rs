@@ -130,7 +130,7 @@ mod tests {
     use plimsoll_model::{LoadCurve, LoadShape, OneOffRoute, Request};
     use plimsoll_wire::{Conn, ConnectionEvent};
 
-    /// Returns the values that the captures take from a response with these bytes.
+    /// Returns the values that the captures of `once` take from the response `bytes`.
     fn values_from_response(once: &mut OneOffRequest, bytes: &[u8]) -> Result<Vec<(String, String)>, String> {
         let (mut conn, mut answer, mut plain) = (Conn::new(), OneOffAnswer::default(), Vec::new());
         let _ = conn.start(0, once.encode_repetition(0));

@@ -238,8 +238,8 @@ impl PreparedLoad {
     pub fn run(mut self, origin_ns: u64, on_tick: &mut TickListener) -> Run {
         self.collector.set_schedule_start(origin_ns);
         for start in &self.workers.starts {
-            // An error here means that a worker is lost and its channel is closed. The loss of a
-            // worker is reported separately.
+            // `send` fails only if the worker is lost, because a lost worker closes its channel.
+            // The loss of a worker is reported separately.
             let _ = start.send(origin_ns);
         }
         loop {
@@ -277,8 +277,8 @@ impl Workers {
         }
     }
 
-    /// Marks a worker as abandoned if a new reason to give up the worker exists. Returns the
-    /// numbers of the newly abandoned workers and the reasons.
+    /// Marks each worker as abandoned that has a reason in `abandon_reasons` and is not marked yet.
+    /// Returns the numbers of the newly abandoned workers and the reasons.
     fn abandon_stuck_workers(&mut self) -> Vec<(usize, String)> {
         let reason = |(part, given_up): (usize, &Arc<OnceLock<String>>)| Some((part, given_up.get()?.clone()));
         let lost = self.abandon_reasons.iter().enumerate().filter_map(reason);
@@ -287,8 +287,9 @@ impl Workers {
         lost
     }
 
-    /// Returns whether all workers that were not abandoned have ended. If no worker is abandoned,
-    /// the result is false, because the closed report channel shows the end of all workers.
+    /// Returns whether all workers that were not abandoned have ended. Without an abandoned worker
+    /// the function returns false, because the closed report channel already shows that all workers
+    /// have ended.
     fn have_ended(&self) -> bool {
         let is_over = |(part, thread): (usize, &JoinHandle<()>)| thread.is_finished() || self.abandoned.contains(&part);
         !self.abandoned.is_empty() && self.threads.iter().enumerate().all(is_over)

@@ -43,12 +43,12 @@ pub struct Recorder {
     in_flight: u64,
     /// The sum of the intended starts of the requests in flight, ns.
     in_flight_starts_ns: u128,
-    /// The time in flight, ns, of the requests that finished since the last interval. The part of
-    /// this time that earlier intervals already contain is subtracted.
+    /// The time in flight, ns, of the requests that finished since the last interval. Time in
+    /// flight that earlier intervals already contain is subtracted.
     in_flight_closed_ns: i128,
-    /// The end of the last interval (absolute, ns).
+    /// The start of the current interval, which is the end of the last interval (absolute, ns).
     interval_start_ns: u64,
-    /// The CPU time of the worker's thread at the end of the last interval, ns.
+    /// The CPU time that the worker's thread had used at the start of the current interval, ns.
     interval_start_cpu_ns: u64,
     worker: u32,
     /// The start and end of the measured window (absolute, ns). A request that completes in the
@@ -84,8 +84,8 @@ impl Recorder {
         self.work_ns = 0;
     }
 
-    /// Ends the measured window early, at `at_ns`. Requests that complete later are not counted as
-    /// throughput.
+    /// Ends the measured window early, at `at_ns`. Requests that complete after `at_ns` are not
+    /// counted as throughput.
     pub fn end_window(&mut self, at_ns: u64) {
         self.window_ns.1 = self.window_ns.1.min(at_ns);
     }
@@ -107,7 +107,8 @@ impl Recorder {
         figures.ledger.scheduled += u64::from(measured);
     }
 
-    /// Counts how late a request was sent because of the load generator.
+    /// Counts a delay between intended start and send of a request that the load generator, not the
+    /// server, caused.
     #[inline]
     pub fn count_send_lag(&mut self, lag_ns: u64) {
         self.load.lag.record(lag_ns);
@@ -339,7 +340,7 @@ impl Recorder {
     /// the counts. `cpu_ns` is the CPU time that the worker's thread has used so far.
     /// `connections_open` is the number of open connections.
     pub fn take_interval(&mut self, at_ns: u64, cpu_ns: u64, connections_open: u64) -> Interval {
-        // The integral of requests in flight over time: the time of finished requests, plus the
+        // The integral of requests in flight over time is the time of finished requests, plus the
         // time of open requests until `at_ns`. Time in flight that earlier intervals already
         // contain is subtracted.
         let open_ns = i128::from(self.in_flight) * i128::from(at_ns) - self.in_flight_starts_ns as i128;
@@ -437,7 +438,7 @@ mod tests {
         }
     }
 
-    /// Creates a finished request of `route` with this service time.
+    /// Creates a finished request of `route` with a service time of `service_ns`.
     fn finished_request(route: RouteNumber, service_ns: u64, outcome: Outcome) -> FinishedRequest {
         let first_byte_ns = 1 + service_ns / 2;
         let (done_ns, timeout_ns) = (1 + service_ns, 1_000_000_000);

@@ -3,7 +3,7 @@
 //!
 //! A list entry takes eight bytes of memory. Distinct paths are stored once, and all requests of a
 //! route are equal except for the path. A request is assembled in a reused buffer when it is sent.
-//! So ten million requests need 80 MB, and the memory of their distinct paths.
+//! A list of ten million requests therefore takes 80 MB, plus the memory of its distinct paths.
 //!
 //! Not here: the times of the requests, and converting a log to a list
 //! ([`plimsoll_model::request_list`]).
@@ -60,8 +60,8 @@ impl ReplaySource {
     /// Begins a user's next request.
     #[inline]
     pub fn begin(&mut self, user: u64) {
-        // The call fails only if all rows of a data table with unique rows are used, and a replay
-        // uses no data table.
+        // `start_user` fails only if a data table has no unused row left, and a replay has no data
+        // table.
         let _ = self.users.start_user(user);
     }
 
@@ -108,14 +108,16 @@ impl ReplaySource {
         &self.written[exchange as usize]
     }
 
-    /// Returns whether the log contains this status for the request of `user`. A status that the
-    /// log contains for a request counts as success, even if it is an error status.
+    /// Returns whether the log contains the status `status` for the request of `user`, and the
+    /// status is below 500. A logged status below 500 counts as success, even if it is an error
+    /// status such as 404.
     #[inline]
     pub fn log_has_status(&self, user: u64, status: u16) -> bool {
         self.listed.equals_logged_status(self.entry_index(user), status)
     }
 
-    /// Returns whether this response status differs from the status of the same request in the log.
+    /// Returns whether the response status `status` disagrees with the logged status of the same
+    /// request (see `RequestList::agrees_with_log`).
     #[inline]
     pub fn differs_from_logged_status(&self, user: u64, status: u16) -> bool {
         !self.listed.agrees_with_log(self.entry_index(user), status)

@@ -1,5 +1,5 @@
-//! A request source whose users run sessions of scenarios. The source captures values from
-//! responses, and fills in the user's later requests with these values.
+//! A request source whose users run sessions of scenarios. The source captures values from a user's
+//! responses, and inserts the captured values into later requests of the user.
 //!
 //! Not here: the steps of a session ([`crate::sessions`]), the start of a session, and counting.
 
@@ -20,7 +20,8 @@ pub struct EndedSession {
     pub intended_ns: u64,
     /// Whether the session counts in the measured window.
     pub measured: bool,
-    /// Whether the session completed; otherwise one of its requests failed.
+    /// Whether the session completed; false if the session ended early or one of its requests
+    /// failed.
     pub completed: bool,
     /// The slot of the session's own connection, if it had one.
     pub slot: Option<u32>,
@@ -324,7 +325,8 @@ mod tests {
         plan
     }
 
-    /// Returns the requests of a user's next session if every response has these header fields.
+    /// Returns the requests of a user's next session if every response has the header fields
+    /// `fields`.
     fn next_session_requests(source: &mut Source, user: u64, fields: &str) -> Vec<String> {
         let (mut asked, mut last) = (Vec::new(), None);
         loop {

@@ -16,8 +16,8 @@ use std::collections::HashMap;
 /// of other random numbers.
 const SCENARIO_CHOICE_SEED: u64 = 0x5343_454e_4152_494f;
 const THINK_TIME_SEED: u64 = 0x0054_4849_4e4b_5321;
-/// The maximum number of operations of a scenario between two requests. A repetition that exceeds
-/// this number without a request ends, because a repetition without requests has no effect.
+/// The maximum number of operations of a scenario between two requests. At the maximum, a
+/// repetition without requests ends, because such a repetition has no effect.
 const OPS_BETWEEN_REQUESTS_MAX: u32 = 100_000;
 /// The maximum length of a captured value in bytes. Longer values are cut.
 pub const CAPTURED_VALUE_BYTES_MAX: usize = 64 << 10;
@@ -156,9 +156,9 @@ impl UserSessions {
         self.places.get_mut(&user).map(|session| &mut **session).filter(|session| session.is_active)
     }
 
-    /// Returns the next step of the session of `user`. `went_well`: the last request of the session
-    /// succeeded, or the session begins. `is_empty` fills in the text of a condition, and returns
-    /// whether the result is empty.
+    /// Returns the next step of the session of `user`. `went_well` is true if the last request of
+    /// the session succeeded, or if the session begins. `is_empty` fills in the text of a
+    /// condition, and returns whether the result is empty.
     pub fn next(
         &mut self,
         user: u64,

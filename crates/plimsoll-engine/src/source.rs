@@ -219,9 +219,9 @@ impl Source {
     }
 
     /// Reports a complete response to the author (script), or lets the author follow the redirect
-    /// in the response. `ends`: whether the response is the last response of the exchange, and
-    /// whether the author (script) may follow a redirect. Returns whether the exchange sends
-    /// another request.
+    /// in the response. The pair `ends` says whether the response is the last response of the
+    /// exchange, and whether the author (script) may follow a redirect. Returns whether the
+    /// exchange sends another request.
     #[inline(never)]
     pub fn report_response(
         &mut self,
@@ -279,9 +279,9 @@ impl Source {
         }
     }
 
-    /// Prepares the request that follows a redirect. `of`: the exchange and its user. `to`: the
-    /// status and the `Location` field of the redirect response. Returns the reason if the redirect
-    /// cannot be followed.
+    /// Prepares the request that follows a redirect. `of` contains the exchange and its user. `to`
+    /// contains the status and the `Location` field of the redirect response. Returns the reason if
+    /// the redirect cannot be followed.
     #[cold]
     pub fn prepare_redirect(
         &mut self,

@@ -312,8 +312,8 @@ impl TemplateValues {
             }
             RowChoice::Sequential => rows.choose_row(turn.number, rng, ranks),
             _ if rows.each_use => rows.choose_row(turn.number, rng, ranks),
-            // All uses of the table within a session take the same row. Random numbers that only
-            // this table uses choose the row.
+            // All uses of the table within a session take the same row. The row follows from the
+            // seed, the table and the session, so that every use draws the same row.
             _ => rows.choose_row(
                 turn.number,
                 &mut Rng::for_stream(mix_bits(self.seed ^ (data as u64 + 1)), turn.number),
@@ -477,7 +477,8 @@ fn append_random_value(value: &TemplateValue, turn: &FillContext, rng: &mut Rng,
         TemplateValue::Seq => push_decimal(turn.number + 1, 1, out),
         TemplateValue::Pick(choices) => out.push_str(&choices[rng.uniform_below(choices.len() as u64) as usize]),
         TemplateValue::Now(pieces) => write_time(pieces, turn.unix_ms, out),
-        // Values from the environment, tables and captures are not generated here.
+        // Values of environment variables, tables and captures are not random, so this function
+        // does not generate them.
         TemplateValue::Env(_) | TemplateValue::Column { .. } | TemplateValue::Captured(_) => {}
     }
 }

@@ -78,8 +78,8 @@ impl WorkerUsers {
         }
     }
 
-    /// Returns the number of the current start of `user`, among all starts in the load. `user` is
-    /// the user's number within the worker.
+    /// Returns the number of the user's current start among the starts of all users in the load.
+    /// `user` is the user's number within the worker.
     #[inline]
     pub fn start_number(&self, user: u64) -> u64 {
         match self.start_counts.get(user as usize) {

@@ -82,8 +82,8 @@ impl<N: Net> Worker<N> {
         let events = self.has_ready();
         let in_vain = self.spinner.record_wait(wait, began_ns, woke_ns, events);
         if self.stopped_ns.is_none() && self.stop.load(Ordering::Relaxed) {
-            // A sleeping worker notices a stop only when its sleep ends. So a stopped load counts
-            // as ended at the time at which the sleep began.
+            // A sleeping worker notices a stop only when its sleep ends. A stopped load therefore
+            // counts as ended at the time at which the worker's sleep began.
             self.stopped_ns = Some(began_ns);
             self.recorder.end_window(began_ns);
         }

@@ -1,10 +1,10 @@
 //! An agent of a fleet as a state machine without I/O ([`Agent`]). The inputs of the state machine
-//! are the time and messages; its outputs are actions. An agent sends its part (share) of each load
-//! of a coordinator.
+//! are the time and messages; its outputs are actions. An agent sends its share of each load of a
+//! coordinator.
 //!
 //! An agent runs one load at a time. A frame is a numbered result message with the measurements of
 //! one tick (100 ms). The last frame (result message) of a load, the seal, has the totals of the
-//! agent's part. The agent keeps each sent frame (result message) until the coordinator has
+//! agent's share. The agent keeps each sent frame (result message) until the coordinator has
 //! recorded the frame.
 //!
 //! The agent ends its load if the coordinator is silent for [`COORDINATOR_SILENCE_NS_MAX`], and at
@@ -35,7 +35,7 @@ const UNRECORDED_FRAMES_MAX: usize = 40_000;
 pub enum AgentAction {
     /// Send this message to the coordinator.
     Send(ToCoordinator),
-    /// Prepare this task: open the connections of the agent's part of the load.
+    /// Prepare this task: open the connections for the agent's share of the load.
     Prepare(Box<AgentLoadTask>),
     /// Start the prepared load at the time `origin_ns`.
     Begin {
@@ -135,9 +135,8 @@ impl Agent {
                     plimsoll agent --stdio --watch-only";
                 acts.push(AgentAction::Send(ToCoordinator::Watching(Err(why.to_owned()))));
             }
-            // Messages about another load need no action, and neither do messages that only show
-            // that the coordinator is alive. Messages for agents that only measure a server also
-            // need no action.
+            // The agent ignores messages about another load, lease messages (which only show that
+            // the coordinator is alive), and messages for agents that measure a server.
             ToAgent::Sample { .. }
             | ToAgent::Prepare(_)
             | ToAgent::Start { .. }
@@ -170,8 +169,8 @@ impl Agent {
         }
     }
 
-    /// Handles the result of a calibration. An error is a sentence without the agent's name, which
-    /// the coordinator adds.
+    /// Handles the result of a calibration. An error is a sentence to which the coordinator adds
+    /// the agent's name.
     pub fn handle_calibration_result(
         &mut self,
         number: u32,

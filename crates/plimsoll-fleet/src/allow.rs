@@ -33,7 +33,7 @@ impl AllowList {
         Ok(AllowList { entries: entries.collect::<Result<_, _>>()?, excluded: Vec::new() })
     }
 
-    /// Returns the list, with the addresses in `excepted` excluded.
+    /// Returns the list without the addresses in `excluded`, which are then never permitted.
     pub fn without_addresses(self, excluded: Vec<SocketAddr>) -> AllowList {
         AllowList { excluded, ..self }
     }
@@ -63,8 +63,8 @@ impl AllowList {
         self.excluded.iter().any(|excepted| place(excepted) == place(address))
     }
 
-    /// Checks whether the list permits the target addresses of a plan. An error is a sentence
-    /// without the agent's name, which the coordinator adds.
+    /// Checks whether the list permits the target addresses of a plan. An error is a sentence to
+    /// which the coordinator adds the agent's name.
     pub fn check(&self, plan: &Plan) -> Result<(), String> {
         let carriage = &plan.connection_plan;
         if carriage.unix.is_some() {

@@ -13,8 +13,8 @@ use std::time::Duration;
 pub enum BusEvent {
     /// A message of the agent.
     Message(ToCoordinator),
-    /// The connection to the agent has ended. The reason is a sentence without the agent's name,
-    /// which the coordinator adds.
+    /// The connection to the agent has ended. The reason is a sentence to which the coordinator
+    /// adds the agent's name.
     Gone(String),
 }
 
@@ -55,8 +55,8 @@ pub trait Bus {
         TO_AGENT_BYTES_MAX
     }
 
-    /// Tells the transport that a load begins. At the start of a load, a transport that stores
-    /// frames (result messages) also stores the record of the load.
+    /// Tells the transport that a load begins. A transport that stores frames (result messages)
+    /// also stores the record of the load, so that a lost run can be rebuilt.
     fn begin_load(&mut self, _load: &LoadRecord) {}
 
     /// Tells the transport that the run file contains all frames (result messages) of the load, so

@@ -52,7 +52,7 @@ pub fn read(path: &Path) -> Result<Vec<AgentCalibration>, String> {
 /// Adds calibrations to the file. Each new calibration replaces an earlier one with the same agent
 /// name and machine.
 pub fn store_calibrations(path: &Path, new: &[AgentCalibration]) -> Result<(), String> {
-    // A calibration file that cannot be read is overwritten.
+    // A calibration file that cannot be read counts as empty, so it is overwritten.
     let mut agents = read(path).unwrap_or_default();
     agents.retain(|it| !new.iter().any(|newer| (&newer.name, &newer.machine) == (&it.name, &it.machine)));
     agents.extend_from_slice(new);

@@ -1,9 +1,10 @@
 //! Estimates the offset between another machine's monotonic clock and ours ([`ClockOffset`]).
 //!
 //! The estimate comes from the recent ping with the smallest error bound. The error bound of a ping
-//! is half of its round trip, plus the largest assumed drift of the clocks since the ping. The
-//! error is largest if one direction takes the whole time of the round trip. More pings do not show
-//! how the round-trip time divides between the directions.
+//! is half of its round trip, plus the largest assumed drift of the clocks since the ping. In the
+//! worst case, the message takes the whole round-trip time and its reply takes no time, or the
+//! reverse. More pings do not reduce this error, because no ping shows how the round-trip time
+//! divides between the directions.
 //!
 //! Not here: when pings are sent, and how pings are transported.
 

@@ -1,5 +1,6 @@
-//! Connects a study to the agents of its fleet ([`connect_fleet`]) over any transport. Also reports
-//! the status of agents without a study ([`status`]), and calibrates agents ([`calibrate_fleet`]).
+//! Connects a study to the agents of its fleet ([`connect_fleet`]) over any transport. Also queries
+//! the status of agents when no study runs ([`query_agent_status`]), and calibrates agents
+//! ([`calibrate_fleet`]).
 //!
 //! Not here: the transports (`ssh_login`, `nats_bus`).
 
@@ -185,7 +186,8 @@ pub fn query_agent_status(fleet: &FleetSettings) -> Result<Vec<AgentStatus>, Fai
     }
 }
 
-/// Returns the fleet options for connections that run no load.
+/// Returns the fleet options for a connection that only queries or calibrates agents and runs no
+/// load.
 fn options_without_load(key: Option<Arc<TaskKey>>) -> FleetOptions {
     let (workers, spin, system) = (None, Spin::Auto, system_identifier());
     let (preflight, on_loss, skew_ns_max) = (false, AgentLossPolicy::Stop, u64::MAX);

@@ -33,7 +33,7 @@ const TASK_REPEAT_NS: u64 = 1_000_000_000;
 /// The time after which a start message is sent again if no message of the agent shows that the
 /// start message arrived, ns (50 ms).
 const START_REPEAT_NS: u64 = 50_000_000;
-/// The time after which a stop message is sent again if the agent has not ended its part of the
+/// The time after which a stop message is sent again if the agent has not ended its share of the
 /// load, ns (0.2 s).
 const STOP_REPEAT_NS: u64 = 200_000_000;
 /// The largest number of pings to one agent that wait for replies. If more pings wait for replies,
@@ -43,21 +43,21 @@ const PINGS_OPEN_MAX: usize = 64;
 /// An event that a coordinator reports to its owner.
 #[derive(Debug)]
 pub enum FleetEvent {
-    /// An agent has opened the connections of its part of the load.
+    /// An agent has opened the connections for its share of the load.
     Ready {
         /// The number of the agent.
         agent: usize,
         /// Sentences about adaptations of the load to the agent's machine.
         fitted: Vec<String>,
     },
-    /// An agent refuses its part of the load.
+    /// An agent refuses to send its share of the load.
     Refused {
         /// The number of the agent.
         agent: usize,
-        /// The reason, as a sentence without the agent's name, which the owner adds.
+        /// The reason, as a sentence to which the owner adds the agent's name.
         reason: String,
     },
-    /// The measurements of the next tick (100 ms) of an agent's part of the load. The ticks of an
+    /// The measurements of the next tick (100 ms) of an agent's share of the load. The ticks of an
     /// agent are reported in order.
     Tick {
         /// The number of the agent.
@@ -67,31 +67,31 @@ pub enum FleetEvent {
         /// The measurements of the tick (100 ms).
         interval: Box<Interval>,
     },
-    /// An agent has ended its part of the load, and the measurements of all its ticks (100 ms each)
-    /// have arrived.
+    /// An agent has ended its share of the load, and the measurements of all its ticks (100 ms
+    /// each) have arrived.
     Sealed {
         /// The number of the agent.
         agent: usize,
-        /// The totals of the agent's part of the load.
+        /// The totals of the agent's share of the load.
         seal: PartTotals,
     },
     /// An agent is lost.
     Lost {
         /// The number of the agent.
         agent: usize,
-        /// The reason, as a sentence without the agent's name, which the owner adds.
+        /// The reason, as a sentence to which the owner adds the agent's name.
         why: String,
     },
 }
 
-/// The state of an agent's part of the load, as the coordinator knows it.
+/// The state of an agent's share of the load, as far as the coordinator knows it from messages.
 #[derive(Debug)]
 enum PartState {
-    /// The agent has no part of the load, or has completed its part.
+    /// The agent has no share of the load, or has completed its share.
     NoPart,
     /// The coordinator sent the task, most recently at `last_sent_ns`, and waits for the reply.
     RequestSent { task: Box<AgentLoadTask>, last_sent_ns: u64 },
-    /// The agent has opened the connections of its part of the load.
+    /// The agent has opened the connections for its share of the load.
     Ready,
     /// The coordinator sent the start message, most recently at `last_sent_ns`. `start_confirmed`
     /// says whether a message of the agent has shown that the start message arrived.
@@ -109,8 +109,8 @@ enum CalibrationState {
     Answered(Result<SelfMeasurement, String>),
 }
 
-/// A frame (numbered result message) of an agent's part: the measurements of one tick, or the
-/// totals at the end.
+/// A frame (numbered result message) about an agent's share of the load: the measurements of one
+/// tick (100 ms), or the totals at the end.
 #[derive(Debug)]
 enum PartFrame {
     Tick(u32, Box<Interval>),
@@ -185,7 +185,7 @@ impl Coordinator {
         self.agents[agent].hello.as_ref()
     }
 
-    /// Returns the load generator settings (injector) that an agent uses for its part of the load;
+    /// Returns the load generator settings (injector) that an agent uses for its share of the load;
     /// `None` until the agent is ready.
     pub fn agent_injector(&self, agent: usize) -> Option<&Injector> {
         self.agents[agent].injector.as_ref()
@@ -218,7 +218,7 @@ impl Coordinator {
         (inbox.last_sequence_without_gap(), inbox.repeated_frame_count())
     }
 
-    /// Takes the messages that must be sent now, each with the number of its agent.
+    /// Returns and removes the messages that must be sent now, each with the number of its agent.
     pub fn take_outgoing(&mut self) -> Vec<(usize, ToAgent)> {
         std::mem::take(&mut self.outgoing)
     }
@@ -235,7 +235,7 @@ impl Coordinator {
     }
 
     /// Starts the preparation of a load with these agents. `task` builds the task of an agent from
-    /// the number of the load, the index of the agent's part, and the number of parts.
+    /// the number of the load, the index of the agent's share, and the number of shares.
     pub fn prepare_load(&mut self, now_ns: u64, agents: &[usize], task: impl Fn(u64, u64, u64) -> AgentLoadTask) {
         self.epoch += 1;
         self.agents.iter_mut().for_each(|known| known.part = PartState::NoPart);
@@ -259,8 +259,8 @@ impl Coordinator {
         matches!(self.agents[agent].calibration, Some(CalibrationState::RequestSent { .. }))
     }
 
-    /// Returns the result of an agent's calibration, once it has arrived. An error is a sentence
-    /// without the agent's name, which the caller adds.
+    /// Returns the result of an agent's calibration, once it has arrived. An error is a sentence to
+    /// which the caller adds the agent's name.
     pub fn calibration_result(&self, agent: usize) -> Option<&Result<SelfMeasurement, String>> {
         match &self.agents[agent].calibration {
             Some(CalibrationState::Answered(result)) => Some(result),
@@ -268,7 +268,8 @@ impl Coordinator {
         }
     }
 
-    /// Whether the preparation of the load has ended on all agents.
+    /// Whether no reply to a task message is outstanding: every agent of the load is ready, has
+    /// refused the load, or is lost.
     pub fn is_preparation_over(&self) -> bool {
         self.agents.iter().all(|known| !matches!(known.part, PartState::RequestSent { .. }))
     }
@@ -303,14 +304,14 @@ impl Coordinator {
         }
     }
 
-    /// Restarts the silence timers of all agents, because no message could arrive during an outage
-    /// of the transport.
+    /// Restarts the timers after which silent agents count as lost, because no message could arrive
+    /// during an outage of the transport.
     pub fn restart_silence_clock(&mut self, now_ns: u64) {
         self.agents.iter_mut().for_each(|known| known.last_message_ns = known.last_message_ns.max(now_ns));
     }
 
-    /// Marks an agent as lost. The reason `why` is a sentence without the agent's name, which the
-    /// caller adds. Returns the event, or `None` if the agent was lost already.
+    /// Marks an agent as lost. The reason `why` is a sentence to which the caller adds the agent's
+    /// name. Returns the event, or `None` if the agent was lost already.
     pub fn mark_lost(&mut self, agent: usize, why: String) -> Option<FleetEvent> {
         let known = &mut self.agents[agent];
         if known.loss_reason.is_some() {
@@ -414,7 +415,8 @@ impl Coordinator {
 }
 
 impl AgentState {
-    /// Records that the agent has received the start message.
+    /// Records that the agent has received the start message, so that the message is not sent
+    /// again.
     fn record_start_confirmation(&mut self) {
         if let PartState::Started { start_confirmed, .. } = &mut self.part {
             *start_confirmed = true;
@@ -423,8 +425,9 @@ impl AgentState {
 
     fn handle_frame(&mut self, agent: usize, sequence: u64, frame: PartFrame, events: &mut Vec<FleetEvent>) {
         if matches!(self.part, PartState::NoPart | PartState::RequestSent { .. } | PartState::Ready) {
-            // An agent whose part is not running repeats frames (result messages), because the
-            // agent does not know that the frames are recorded.
+            // An agent that has ended its share repeats frames (result messages) if the
+            // coordinator's confirmation was lost. The coordinator therefore confirms the frames
+            // again.
             self.has_unconfirmed_frames = true;
             self.inbox.add_frame(sequence, frame);
             return;

@@ -99,7 +99,7 @@ impl<T> Inbox<T> {
         complete
     }
 
-    /// Returns the sequence number up to which all frames (result messages) have arrived.
+    /// Returns the largest sequence number up to which no frame (result message) is missing.
     pub fn last_sequence_without_gap(&self) -> u64 {
         self.last_sequence_without_gap
     }

@@ -2,10 +2,9 @@
 //! the run file on the bus. If the coordinator was lost, the run file is rebuilt from the last
 //! load's intervals (measurements of 100 ms each) that the bus stores.
 //!
-//! A rebuilt run contains the parts (shares of the load) for which the agents stored measurements.
-//! If the bus does not store the end of an agent's part, the agent counts as lost. Once the run
-//! file is written, the agents are informed that their intervals are recorded. Not here: running
-//! loads.
+//! A rebuilt run contains the shares of the load for which the bus stores measurements. If the bus
+//! does not store the end of an agent's share, the agent counts as lost. Once the run file is
+//! written, the agents are informed that their intervals are recorded. Not here: running loads.
 
 use crate::delivery::Inbox;
 use crate::frame::{TO_COORDINATOR_BYTES_MAX, decode_single_message_stream, encode_single_message_stream};
@@ -46,7 +45,7 @@ pub enum FetchedRun {
     Recovered {
         /// The number of stored intervals.
         intervals: u64,
-        /// The names of the agents for which the bus does not store the end of their part of the
+        /// The names of the agents for which the bus does not store the end of their share of the
         /// load.
         unfinished: Vec<String>,
     },
@@ -119,8 +118,8 @@ struct StoredLoad {
     parts: Vec<StoredPart>,
 }
 
-/// The stored part of the load of one agent: the measurements of each tick (100 ms), and the totals
-/// (seal) if the part ended.
+/// The stored results of one agent's share of the load: the measurements of each tick (100 ms), and
+/// the totals (seal) if the share ended.
 #[derive(Default)]
 struct StoredPart {
     ticks: Vec<(u32, Interval)>,

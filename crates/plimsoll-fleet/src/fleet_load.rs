@@ -2,8 +2,7 @@
 //! merges the results of the agents. One loop waits for the messages of the agents, whatever
 //! transport carries the messages.
 //!
-//! An agent is a plimsoll process, usually on another machine, that sends one part (share) of each
-//! load.
+//! An agent is a plimsoll process, usually on another machine, that sends one share of each load.
 //!
 //! Not here: connecting to agents (`ssh`), the message protocol (`coordinator`), and summing the
 //! results of the parts (`merge`).
@@ -97,8 +96,8 @@ pub struct FleetLoad<B: Bus> {
     coordinator: Coordinator,
     options: FleetOptions,
     events: Vec<FleetEvent>,
-    /// The numbers of the agents that run the current load, in the order of their parts (shares of
-    /// the load).
+    /// The numbers of the agents that run the current load, in the order of their shares of the
+    /// load.
     parts: Vec<usize>,
     /// The weight of each agent, which determines its share of the load. The list is empty if all
     /// agents have equal shares.
@@ -180,7 +179,8 @@ impl<B: Bus> FleetLoad<B> {
     pub fn calibrate_each_agent(&mut self) -> Result<Vec<Result<SelfMeasurement, String>>, Failure> {
         let machine = |fleet: &FleetLoad<B>, agent: usize| {
             let hello = fleet.coordinator.hello_message(agent).cloned().unwrap_or_default();
-            // Equal boot ids mean the same machine, also for agents in different containers.
+            // Agents with equal boot ids run on the same machine, even if they are in different
+            // containers.
             hello.system.split(' ').next().map(str::to_owned).filter(|boot| !boot.is_empty())
         };
         let machines: Vec<Option<String>> =
@@ -352,14 +352,14 @@ impl<B: Bus> FleetLoad<B> {
         }
     }
 
-    /// Returns the weights of the agents in the current load, in the order of their parts. The list
-    /// is empty if all agents have equal shares.
+    /// Returns the weights of the agents in the current load, in the order of their shares of the
+    /// load. The list is empty if all agents have equal shares.
     fn part_weights(&self) -> Vec<u32> {
         let weights = self.parts.iter().filter_map(|agent| self.weights.get(*agent));
         weights.copied().collect()
     }
 
-    /// Returns the stripe (share of the schedule) of each part of the current load.
+    /// Returns the stripe (share of the schedule) that each agent of the current load sends.
     fn part_stripes(&self) -> Vec<Stripe> {
         let (weights, of) = (self.part_weights(), self.parts.len());
         let equal = |index: usize| Stripe::new(index as u64, of as u64);
@@ -478,7 +478,7 @@ impl<B: Bus> FleetLoad<B> {
         match result {
             Ok(flow) => flow,
             Err(why) => {
-                // A lost agent is also excluded from later loads.
+                // Marking the agent as lost also excludes it from later loads.
                 self.coordinator.mark_lost(agent, why.clone());
                 let name = self.agent_name(agent);
                 let warning = format!("agent {name} was lost: {why}");

@@ -16,8 +16,8 @@ pub struct LoadRecord {
     pub started_unix_ms: u64,
     /// The plan of the load, without its secrets.
     pub plan: PlanRecord,
-    /// For each part (share) of the load, in order: the name and the load generator settings
-    /// (injector) of the part's agent.
+    /// For each share of the load, in order: the name and the load generator settings (injector) of
+    /// the agent that sends the share.
     pub agents: Vec<(String, Injector)>,
 }
 

@@ -18,7 +18,7 @@ use std::iter::Peekable;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// A load in progress that is merged from the parts (shares) of several agents.
+/// Merges the results of several agents, while their load is in progress, into one run.
 pub struct LoadMerger {
     collector: Collector,
     plan: Plan,
@@ -26,7 +26,7 @@ pub struct LoadMerger {
     parts: Vec<LoadPart>,
 }
 
-/// The part (share) of the load of one agent, with the agent's summary for the run file (account).
+/// One agent's share of the load, with the agent's account (its summary for the run file).
 struct LoadPart {
     stripe: Stripe,
     account: AgentAccount,
@@ -40,10 +40,10 @@ struct LoadPart {
 }
 
 enum LoadPartState {
-    /// The agent is still running its part of the load.
+    /// The agent is still running its share of the load.
     Running,
-    /// The part has ended, or its agent is lost and the load ends. The value is the end of the
-    /// measured window of the part, ns of schedule time.
+    /// The agent has ended its share, or the agent is lost and the load ends. The value is the end
+    /// of the share's measured window, ns since the start of the schedule.
     Done(u64),
     /// The agent is lost, and the load continues with the other agents. The requests that the lost
     /// agent did not send are counted as unsent.
@@ -54,14 +54,14 @@ enum LoadPartState {
 struct UnsentArrivals {
     arrivals: Peekable<Box<dyn Iterator<Item = (u64, u64)>>>,
     routes: Option<ArrivalRoutes>,
-    /// The counts that the next tick of the lost agent's part must include: requests in flight at
-    /// the loss, and unsent requests before the loss.
+    /// The counts to add to the lost agent's next tick (100 ms): requests in flight at the loss,
+    /// and requests due earlier but never sent. `None` once these counts are added.
     carried_counts: Option<Interval>,
 }
 
 impl LoadMerger {
-    /// Creates an empty merged load that starts at `origin_ns`. `agents` and `stripes` (shares of
-    /// the schedule) are in the order of the parts.
+    /// Creates a merger, without results yet, of a load that starts at `origin_ns`. `agents` and
+    /// `stripes` (shares of the schedule) have the same order.
     pub fn new(plan: &Plan, agents: &[(String, Injector)], stripes: &[Stripe], origin_ns: u64) -> LoadMerger {
         let schedule = Arc::new(Schedule::compile(&plan.load));
         let injectors = agents.iter().map(|(_, injector)| injector.clone()).collect();
@@ -80,15 +80,15 @@ impl LoadMerger {
         LoadMerger { collector, plan: plan.clone(), schedule, parts }
     }
 
-    /// Returns the account of a part's agent (its summary in the run file), so that the caller can
-    /// complete the account.
+    /// Returns the account (the summary in the run file) of the agent with the share number `part`,
+    /// so that the caller can complete the account.
     pub fn account_mut(&mut self, part: usize) -> &mut AgentAccount {
         &mut self.parts[part].account
     }
 
-    /// Adds the measurements of the next tick (100 ms) of a part. Returns `Break` if all agents
-    /// must stop. An error means that the measurements cannot belong to this part, so the caller
-    /// must mark the agent as lost.
+    /// Adds the measurements of an agent's next tick (100 ms). Returns `Break` if all agents must
+    /// stop. An error means that the measurements cannot belong to the agent's share of this load,
+    /// so the caller must mark the agent as lost.
     pub fn add_tick(
         &mut self,
         part: usize,
@@ -132,8 +132,8 @@ impl LoadMerger {
         self.collector.add_report(PartReport::Tick { part, index, interval }, on_tick)
     }
 
-    /// Ends the part (share) of one agent with the totals that the agent sent. The error says that
-    /// the totals differ from the sums of the agent's ticks, or why the part ended early. After an
+    /// Ends the share of one agent with the totals that the agent sent. The error says that the
+    /// totals differ from the sums of the agent's ticks, or why the agent ended early. After an
     /// error, the caller must mark the agent as lost.
     pub fn finish_part(
         &mut self,
@@ -159,9 +159,9 @@ impl LoadMerger {
         Ok(if flow.is_break() { flow } else { counted })
     }
 
-    /// Marks the agent of a part as lost; `why` is a sentence without the agent's name. Requests
-    /// without an outcome count as in flight. If the load continues, the agent's remaining requests
-    /// count as unsent.
+    /// Marks the agent with the share number `part` as lost; `why` is a sentence without the
+    /// agent's name. The agent's requests without an outcome count as in flight. If the load
+    /// continues, the agent's remaining requests count as unsent.
     ///
     /// `may_continue` says whether the load may continue without the agent. Returns `Break` if all
     /// agents must stop.
@@ -249,17 +249,17 @@ impl LoadMerger {
         flow
     }
 
-    /// Whether the agent of a part (share) still runs its load.
+    /// Whether the agent with the share number `part` still runs its share of the load.
     pub fn is_active(&self, part: usize) -> bool {
         matches!(self.parts[part].state, LoadPartState::Running)
     }
 
-    /// Whether every agent has ended its part of the load or is lost.
+    /// Whether every agent has ended its share of the load or is lost.
     pub fn all_parts_ended(&self) -> bool {
         self.parts.iter().all(|part| !matches!(part.state, LoadPartState::Running))
     }
 
-    /// Builds the whole run after all parts have ended.
+    /// Builds the merged run after all agents have ended their shares or are lost.
     pub fn into_run(mut self, on_tick: &mut TickListener) -> Run {
         let ended = |part: &LoadPart| if let LoadPartState::Done(end_ns) = part.state { Some(end_ns) } else { None };
         let window_end_ns = self.parts.iter().filter_map(ended).max().unwrap_or(0);
@@ -300,7 +300,7 @@ impl LoadPart {
 
 impl UnsentArrivals {
     /// Counts the lost agent's requests in the tick that ends at `end_ns` as unsent, and adds the
-    /// counts from the time of the loss (`owed`). Requests before `from_ns` (the warm-up) do not
+    /// counts from its loss (`carried_counts`). Requests before `from_ns` (the warm-up) do not
     /// count.
     fn unsent_in_tick(&mut self, end_ns: u64, from_ns: u64) -> Interval {
         let mut interval = self.carried_counts.take().unwrap_or_default();

@@ -26,10 +26,10 @@ const SENTENCES_MAX: usize = 20;
 pub enum ToAgent {
     /// Asks for the time of the agent's clock.
     Ping {
-        /// A number that the reply repeats.
+        /// A number that identifies the ping. The agent's reply contains the same number.
         number: u32,
     },
-    /// Asks the agent to open the connections of its part of a load.
+    /// Asks the agent to open the connections for its share of a load.
     #[serde(skip)]
     Prepare(Box<AgentLoadTask>),
     /// Starts the prepared load.
@@ -65,8 +65,8 @@ pub enum ToAgent {
     Watch(WatchTask),
     /// Asks the agent to take a sample of all its probes (measurements of the server) now.
     Sample {
-        /// The number of the sample request, which the reply repeats. Each later request has a
-        /// higher number.
+        /// A number that identifies the sample request. The agent's reply contains the same number.
+        /// Each later request has a higher number.
         number: u32,
     },
 }
@@ -88,16 +88,17 @@ pub struct WatchTask {
     pub thorough: bool,
 }
 
-/// The task of one agent: its part of a load.
+/// The task of one agent: its share of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentLoadTask {
     /// The number of the load. Later loads have higher numbers.
     pub epoch: u64,
-    /// The index of the agent's part among the parts of the load, from 0.
+    /// The index of the agent's share among all shares of the load, from 0.
     pub index: u64,
-    /// The number of parts of the whole load.
+    /// The number of shares into which the load is divided.
     pub of: u64,
-    /// The weight of each part of the load, in order. The list is empty for equal shares.
+    /// The weight of each agent's share, in the order of the shares. The list is empty if all
+    /// shares are equal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub weights: Vec<u32>,
     /// The number of worker threads, if the user sets it.
@@ -115,8 +116,8 @@ pub struct AgentLoadTask {
 }
 
 impl AgentLoadTask {
-    /// Returns the stripe (share of the schedule) of the part. `None` if index or weights are
-    /// invalid.
+    /// Returns the stripe (share of the load's schedule) that the agent of this task sends. `None`
+    /// if the index or the weights are invalid.
     pub fn schedule_stripe(&self) -> Option<Stripe> {
         if self.index >= self.of {
             return None;
@@ -132,7 +133,7 @@ impl AgentLoadTask {
 /// A request to measure the capacity of the agent's machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CalibrationTask {
-    /// The number of the request, which the reply repeats.
+    /// A number that identifies the request. The agent's reply contains the same number.
     pub number: u32,
     /// The coordinator's signature of the request, if the coordinator has a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -161,16 +162,16 @@ pub enum ToCoordinator {
         /// The time of the agent's monotonic clock, ns.
         agent_ns: u64,
     },
-    /// The agent has opened the connections of its part of the load.
+    /// The agent has opened the connections for its share of the load.
     Ready {
         /// The number of the load.
         epoch: u64,
-        /// The load generator settings that the agent uses for its part of the load.
+        /// The load generator settings that the agent uses for its share of the load.
         injector: Injector,
         /// Sentences about adaptations of the load to the agent's machine.
         fitted: Vec<String>,
     },
-    /// The agent refuses its part of the load.
+    /// The agent refuses to send its share of the load.
     Refused {
         /// The number of the load.
         epoch: u64,
@@ -191,13 +192,13 @@ pub enum ToCoordinator {
         /// The phase of the agent.
         phase: AgentPhase,
     },
-    /// The last frame (result message) of a part of a load, with the part's totals.
+    /// The last frame (result message) of an agent's share of a load, with the totals of the share.
     Seal {
         /// The number of the load.
         epoch: u64,
         /// The sequence number of the frame (result message).
         sequence: u64,
-        /// The totals of the agent's part of the load.
+        /// The totals of the agent's share of the load.
         seal: PartTotals,
     },
     /// A frame with the measurements of one tick (100 ms).
@@ -218,8 +219,8 @@ pub enum ToCoordinator {
     /// The probe readings since the agent's last message with readings.
     #[serde(skip)]
     Readings {
-        /// The number of the last requested sample among the readings; 0 if there is no such
-        /// sample.
+        /// The number of the last requested sample among the readings; 0 if the readings contain no
+        /// requested sample.
         sample: u32,
         /// The server's recent CPU use, thousandths of a core. `None` if unknown.
         live_milli: Option<u32>,
@@ -252,7 +253,7 @@ pub struct Hello {
 pub enum AgentPhase {
     /// The agent has no load.
     Idle,
-    /// The agent opens the connections of its part of the load.
+    /// The agent opens the connections for its share of the load.
     Preparing,
     /// The agent has opened its connections and waits for the start of the load.
     Ready,
@@ -263,20 +264,22 @@ pub enum AgentPhase {
     Sealed,
 }
 
-/// The totals of an agent's part of a load.
+/// The totals of an agent's share of a load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PartTotals {
     /// The number of ticks (100 ms each) whose measurements the agent sent.
     pub ticks: u64,
     /// The sum of the ledgers (request outcomes) of all ticks.
     pub ledger: Ledger,
-    /// The end of the part's measured window, ns of schedule time.
+    /// The end of the measured window of the agent's share, ns since the start of the schedule.
     pub window_end_ns: u64,
-    /// The first failed responses of the part.
+    /// The first failed responses to the agent's requests.
     pub failed_answers: Vec<FailedResponse>,
-    /// Whether the part ended early because its requests were exhausted.
+    /// Whether the agent ended early because it had no more requests to send, for example because
+    /// every row of a data file was used.
     pub used_up: bool,
-    /// The reason why the part of the load failed and ended early; `None` if the part did not fail.
+    /// The reason why the agent's share of the load failed and ended early; `None` if the share did
+    /// not fail.
     pub died: Option<String>,
 }
 

@@ -66,7 +66,7 @@ pub struct BusJoinOptions {
     pub connect_timeout: Duration,
 }
 
-/// An order to the thread that has the bus connection.
+/// A command for the thread that has the bus connection.
 enum AgentBusCommand {
     /// Send this encoded message to the coordinator.
     Send(Vec<u8>),
@@ -126,13 +126,15 @@ pub fn join_bus(options: BusJoinOptions, on_joined: &mut dyn FnMut()) -> Result<
             Ok(AgentSessionEvent::Claimed(run)) => run,
             Ok(AgentSessionEvent::Closed(why)) => return closed(why),
             Err(_) => return Err(connection_ended_failure()),
-            // Any other event belongs to a session that has ended, so the event is ignored.
+            // Between sessions, any event other than a claim belongs to an ended session, so the
+            // event is ignored.
             Ok(_) => continue,
         };
         let mut carrier = BusTransport { run: run.clone(), commands: orders.clone(), spool: spool.clone() };
         let end = serve_session(&run, &events, &sender, &mut carrier, &permissions);
         spool.close(&run);
-        // Late events of the session's last load belong to no session, so this loop drops them.
+        // This loop drops late events of the ended session's last load, so that the next session
+        // does not receive those events.
         while let Ok(event) = events.try_recv() {
             if let AgentSessionEvent::Closed(why) = event {
                 return closed(why);
@@ -337,8 +339,8 @@ impl AgentBusWorker {
         }
     }
 
-    /// Notes that all frames (result messages) of a run up to `key` (load number, sequence number)
-    /// are recorded in a run file.
+    /// Records that a run file contains all frames (result messages) of a run up to `key` (load
+    /// number, sequence number).
     fn mark_frames_recorded(&self, recorded: &UnboundedSender<(String, (u64, u64))>, run: &str, key: (u64, u64)) {
         self.spool.confirm_recorded(run, key);
         let _ = recorded.send((run.to_owned(), key));

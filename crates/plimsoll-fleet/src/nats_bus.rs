@@ -69,7 +69,7 @@ const STORAGE_ATTEMPTS_MAX: u32 = 20;
 const STORAGE_RETRY_DELAY: Duration = Duration::from_millis(200);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// An order to the thread that has the bus connection.
+/// A command for the thread that has the bus connection.
 enum CoordinatorBusCommand {
     Send(usize, Vec<u8>),
     BeginLoad(Box<LoadRecord>),

@@ -4,7 +4,7 @@
 //!
 //! If the agent is lost, loads continue. Missing readings are recorded as a gap with a reason,
 //! never as zero. Not here: the connection to the agent (`watch_link`), and the choice of sources
-//! (`watching`).
+//! (`remote_watch`).
 
 use crate::bus::Bus;
 use crate::watch_link::{MESSAGE_WAIT_MAX, ReadingBatch, WatchLink};
@@ -48,8 +48,8 @@ struct RemoteReadingsState {
     requested_sample: u32,
     /// The number of the last received sample.
     received_sample: u32,
-    /// The reason why no more readings come, and the start in ns of the gap in the readings that is
-    /// not reported yet.
+    /// After the loss of the agent: the reason of the loss, and the start in ns of the gap that
+    /// `take_new_readings` has not reported yet.
     loss: Option<(String, u64)>,
     user_messages: Vec<String>,
     is_stopping: bool,

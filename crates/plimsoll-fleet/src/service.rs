@@ -166,8 +166,8 @@ pub fn serve_session(
                 seal.died = seal.died.or_else(|| unstored.clone());
                 agent.on_load_end(monotonic_ns(), epoch, seal, &mut acts);
             }
-            // A claim that arrives during a session needs no action. The claim is for the current
-            // run, because the transport refuses claims of other runs.
+            // A claim that arrives during a session needs no action. Such a claim only repeats the
+            // claim of the current run, because the transport refuses claims of other runs.
             Some(AgentSessionEvent::Claimed(_)) | None => {}
         }
         agent.poll(monotonic_ns(), &mut acts);
@@ -245,7 +245,7 @@ fn start_calibration(
 }
 
 impl LoadHandle {
-    /// Prepares a task (the agent's part of a load) in a thread. The thread runs the task after it
+    /// Prepares a task (the agent's share of a load) in a thread. The thread runs the task once it
     /// has received the start time.
     fn prepare_in_thread(
         run: &str,
@@ -296,7 +296,7 @@ impl Drop for PanicReporter {
     }
 }
 
-/// Prepares and runs a task (the agent's part of a load). An error says why the task cannot be
+/// Prepares and runs a task (the agent's share of a load). An error says why the task cannot be
 /// prepared, as a sentence without the agent's name.
 fn prepare_and_run_task(
     run: &str,
@@ -366,7 +366,7 @@ fn check_target(plan: &Plan) -> Result<(), String> {
     Ok(())
 }
 
-/// Adapts the plan to this machine for the agent's part of the load. Returns the load generator
+/// Adapts the plan to this machine for the agent's share of the load. Returns the load generator
 /// settings (injector), and a sentence for each adaptation.
 fn fit_plan_to_machine(
     plan: &mut Plan,

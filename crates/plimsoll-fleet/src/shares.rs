@@ -93,8 +93,8 @@ pub fn agent_weights_from_calibrations(agents: &[AgentCalibration]) -> Vec<u32> 
 }
 
 /// Computes a weight for each agent from the stored calibrations `calibrations`, and returns a note
-/// for the user. The weights are empty if all shares are equal. The note says why plimsoll does not
-/// use existing calibrations.
+/// for the user. The weights are empty if all shares are equal. If plimsoll cannot use existing
+/// calibrations, the note gives the reason.
 pub fn calibrated_weights(calibrations: &[AgentCalibration], agents: &[AgentStatus]) -> (Vec<u32>, Option<String>) {
     let find = |agent: &AgentStatus| {
         let is_of = |it: &&AgentCalibration| {

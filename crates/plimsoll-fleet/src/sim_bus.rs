@@ -305,8 +305,8 @@ pub fn simulated_calibration(agent: usize) -> SelfMeasurement {
     SelfMeasurement { highest_rps, cpu_us: 9.0, rate_rps: 5_000.0, lag_p99_ns: 90_000, disturbance: None }
 }
 
-/// Returns totals of an agent's part of a load in which all counts are zero, and the measured
-/// window ends at `window_end_ns`.
+/// Returns the totals of an agent's share of a load. All counts are zero, and the measured window
+/// ends at `window_end_ns`.
 pub fn totals_with_window_end(window_end_ns: u64) -> PartTotals {
     let (ledger, failed_answers) = (Ledger::default(), Vec::new());
     PartTotals { ticks: 0, ledger, window_end_ns, failed_answers, used_up: false, died: None }

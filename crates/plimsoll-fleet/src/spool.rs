@@ -47,7 +47,7 @@ pub struct SpoolEntry {
     pub message: Vec<u8>,
 }
 
-/// An order to the thread that writes the spool files.
+/// A command for the thread that writes the spool files.
 enum SpoolCommand {
     Append(SpoolEntry),
     /// All entries of the run up to this key (load number, sequence number) are recorded in a run
@@ -62,7 +62,7 @@ pub struct SpoolCallbacks {
     /// Called with each entry when the entry is on disk.
     pub on_stored: Box<dyn FnMut(SpoolEntry) + Send>,
     /// Called once per session with the reason when entries cannot be stored on disk. Entries that
-    /// cannot be stored are still passed to `stored`.
+    /// cannot be stored are still passed to `on_stored`.
     pub on_failed: Box<dyn FnMut(String) + Send>,
 }
 
@@ -74,8 +74,8 @@ pub struct Spool {
 
 impl Spool {
     /// Locks a folder and starts the writing thread. Entries that an earlier agent left in the
-    /// folder are passed to `outlet.stored`. An error says that the folder is not writable, or
-    /// belongs to a running agent.
+    /// folder are passed to `callbacks.on_stored`. An error says that the folder is not writable,
+    /// or belongs to a running agent.
     pub fn open(folder: &Path, mut callbacks: SpoolCallbacks) -> Result<Spool, Failure> {
         let cannot = |error: io::Error| {
             Failure::cannot_start(format!(
@@ -103,8 +103,8 @@ impl Spool {
         Ok(Spool { commands: orders })
     }
 
-    /// Stores an entry on disk, and then passes the entry to the callback `stored`. An entry that
-    /// is on disk already is passed to `stored` without another copy on disk.
+    /// Stores an entry on disk, and then passes the entry to the callback `on_stored`. An entry
+    /// that is on disk already is passed to `on_stored` without a second copy on disk.
     pub fn append_entry(&self, entry: SpoolEntry) {
         let _ = self.commands.send(SpoolCommand::Append(entry));
     }
@@ -265,7 +265,7 @@ impl SpoolWriter {
         while let Ok(first) = queue.recv() {
             let mut stored = Vec::new();
             let mut touched = BTreeSet::new();
-            // All waiting orders are carried out first, so that each changed file is synchronised
+            // All waiting commands are carried out first, so that each changed file is synchronised
             // to disk only once.
             for order in std::iter::once(first).chain(queue.try_iter()) {
                 if let Err(error) = self.execute_command(order, &mut stored, &mut touched) {

@@ -5,7 +5,7 @@
 //!
 //! `ssh` runs in batch mode, because perhaps nobody is present to answer a question. The shell
 //! command in `$PLIMSOLL_SSH` replaces `ssh` and gets the same arguments, except the options. Not
-//! here: the messages over the pipe, and the choice of machines (`ssh`, `watching`).
+//! here: the messages over the pipe, and the choice of machines (`ssh`, `remote_watch`).
 
 use crate::fleet_location::SshHost;
 use crate::pipe_bus::{ExitFormatter, PipeCommand};

@@ -1,5 +1,6 @@
 //! An agent that only measures ("watches") a server on its machine, as a state machine without I/O
-//! ([`WatchAgent`]). Time and messages go in, and actions come out.
+//! ([`WatchAgent`]). The inputs of the state machine are the time and messages; its outputs are
+//! actions.
 //!
 //! The agent runs no load, and ends when its coordinator is silent for
 //! [`COORDINATOR_SILENCE_NS_MAX`]. Not here: readings (`plimsoll-probe`), and the transport of
@@ -62,7 +63,8 @@ impl WatchAgent {
                 acts.push(WatchAgentAction::Send(ToCoordinator::Calibrated { number, result }));
             }
             ToAgent::Leave => acts.push(WatchAgentAction::Leave),
-            // Messages about loads and lease messages need no action.
+            // This agent ignores messages about loads, because it runs no load. Lease messages only
+            // show that the coordinator is alive.
             ToAgent::Start { .. } | ToAgent::Commit { .. } | ToAgent::Stop { .. } | ToAgent::Lease => {}
         }
     }

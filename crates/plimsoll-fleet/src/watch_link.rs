@@ -48,7 +48,7 @@ pub struct WatchLink<B: Bus> {
 
 impl<B: Bus> WatchLink<B> {
     /// Waits until the agent on the bus is present and its clock offset is known. Every error of a
-    /// `WatchLink` is a sentence without the agent's name; the caller adds the name.
+    /// `WatchLink` is a sentence to which the caller adds the agent's name.
     pub fn wait_for_agent(bus: B, name: &str) -> Result<WatchLink<B>, String> {
         let begun_ns = bus.now_ns();
         let mut coordinator = Coordinator::default();

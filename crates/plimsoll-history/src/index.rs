@@ -55,8 +55,8 @@ impl Index {
         Ok(Index { connection, path: None })
     }
 
-    /// Deletes a damaged index and creates an empty index. If the file cannot be created, the new
-    /// index is in memory.
+    /// Deletes the files of a damaged index and creates an empty index at the same path. If the
+    /// file cannot be created, the new index is in memory.
     fn recreate_index(path: PathBuf) -> Result<Index, Error> {
         for beside in database_files(&path) {
             // Errors of a removal are ignored. A missing file needs no removal, and a file that
@@ -69,10 +69,10 @@ impl Index {
         }
     }
 
-    /// Runs `work` on the index. After an error on an index file, repeats `work` once or twice. If
-    /// the index file is damaged, the index is first created again. After any other error, `work`
-    /// gets an index in memory. `work` must write all rows that it needs, because the new index is
-    /// empty.
+    /// Runs `work` on the index. If `work` fails on a damaged index file, the index is created
+    /// again, and `work` is repeated. If `work` fails for another reason, or fails again, `work` is
+    /// repeated on an index in memory. `work` must write all rows that it needs, because a new
+    /// index is empty.
     pub fn run_with_recovery<T>(
         &mut self,
         mut work: impl FnMut(&mut Connection) -> Result<T, Error>,

@@ -13,8 +13,8 @@ pub enum RunName {
     Path(PathBuf),
     /// The position of the run, counted from the latest finished run: 1 is the latest.
     NthLatest(usize),
-    /// The latest finished run of a branch, of a commit that begins with this text, or with the tag
-    /// `key=value`.
+    /// The latest finished run whose branch or tag (`key=value`) is this text, or whose commit
+    /// begins with this text.
     BranchCommitOrTag(String),
 }
 
@@ -45,9 +45,9 @@ impl RunName {
         }
     }
 
-    /// Returns the run that this name from the command line means. `runs` must be sorted, the
-    /// oldest first. Unfinished runs are skipped. Returns `None` if this name is a path, and an
-    /// error if no run matches.
+    /// Returns the run of `runs` that this name refers to. `runs` must be sorted, the oldest first.
+    /// Unfinished runs are skipped. Returns `None` if this name is a path, and an error if no run
+    /// matches.
     pub fn find<'a>(&self, runs: &'a [HistoryRun]) -> Result<Option<&'a HistoryRun>, NameError> {
         let whole = || runs.iter().rev().filter(|run| run.state == RunState::Whole);
         let found = match self {

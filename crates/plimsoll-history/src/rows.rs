@@ -94,8 +94,8 @@ pub fn write_run(
     Ok(())
 }
 
-/// Writes the newly computed summary of a run to the index. The stamp stays the same, because the
-/// run file did not change.
+/// Writes the newly computed summary of a run to the index. The run's stamp (size, time, inode)
+/// stays the same, because the run file did not change.
 pub fn write_summary(connection: &Connection, run: &HistoryRun) -> Result<(), Error> {
     connection
         .prepare_cached("UPDATE runs SET run = ?2, summary_pending = 0 WHERE file = ?1")?

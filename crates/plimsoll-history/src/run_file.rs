@@ -50,8 +50,8 @@ pub(crate) fn compute_summary(path: &Path, run: HistoryRun) -> HistoryRun {
     HistoryRun { summary: computed(), ..run }
 }
 
-/// Returns whether another process holds the lock of a recording. A recorder locks its file before
-/// it writes the first bytes.
+/// Returns whether another process is still writing the run file. A recorder locks its run file
+/// before it writes the first bytes.
 fn is_being_written(path: &Path) -> bool {
     let file = File::open(path);
     file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))

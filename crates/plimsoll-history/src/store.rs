@@ -115,8 +115,8 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the runs that match a filter, the oldest first. The result is as old as the last
-    /// refresh of the index.
+    /// Returns the runs that match a filter, the oldest first. Changes of the folder after the last
+    /// refresh of the index are not included.
     pub fn matching_runs(&mut self, filter: &RunFilter) -> Result<Vec<HistoryRun>, Failure> {
         let service = filter.service.clone();
         let found = self.index.run_with_recovery(|connection| match &service {

@@ -59,8 +59,9 @@ impl AgentAccount {
         }
     }
 
-    /// Adds the same agent's account of another load. Counts are added; for every other figure, the
-    /// result is the worse of the two values. The order of merging does not matter.
+    /// Adds the account of the same agent in another load to this account. Counts are added; for
+    /// every other figure, the result is the worse of the two values. The order of merging does not
+    /// matter.
     pub fn merge(&mut self, other: &AgentAccount) {
         self.workers = self.workers.max(other.workers);
         self.ledger.merge(&other.ledger);

@@ -24,9 +24,9 @@ pub struct ArrivalTimes {
 }
 
 impl ArrivalTimes {
-    /// Creates the arrival times from these intended starts, ns of schedule time. The load is
-    /// measured from `measured_from_ns` to `end_ns`. `None` means that the starts are out of order,
-    /// or that the measured part has no start.
+    /// Creates the arrival times from the intended starts `starts_ns`, in ns of schedule time. The
+    /// load is measured from `measured_from_ns` to `end_ns`. `None` means that the starts are out
+    /// of order, or that the measured part has no start.
     pub fn new(starts_ns: Vec<u64>, measured_from_ns: u64, end_ns: u64) -> Option<ArrivalTimes> {
         let before = |ns: u64| starts_ns.partition_point(|start| *start < ns) as u64;
         let measured = before(end_ns).saturating_sub(before(measured_from_ns));
@@ -53,8 +53,8 @@ impl ArrivalTimes {
         self.starts_ns.len() as u64 == self.count
     }
 
-    /// Returns whether both values have the same starts. A value may be a record without its list
-    /// of starts, because only counts, digests and rates are compared.
+    /// Returns whether `self` and `other` have the same starts. The function compares only counts,
+    /// digests and rates, so a record without its list of starts can be compared, too.
     pub fn has_same_starts(&self, other: &ArrivalTimes) -> bool {
         self.record() == other.record()
     }

@@ -1,7 +1,7 @@
 //! Upper bounds for the numbers of a run file. A damaged or forged frame can have a valid checksum,
-//! and claim a load of 292 years (2^63 ns). The intervals of such a load would need more memory
-//! than any machine has. A number that plimsoll never writes counts as damage of the file, so that
-//! later code needs no checks.
+//! and claim a load of 292 years (2^63 ns). The intervals of a load of 292 years would need more
+//! memory than any machine has. A number that plimsoll never writes counts as damage of the file,
+//! so that later code needs no checks.
 //!
 //! Not here: whether the numbers agree with each other.
 

@@ -54,7 +54,7 @@ pub enum Frame {
     TrialStart {
         /// The purpose of the load, and its position in the experiment.
         tag: LoadTag,
-        /// Start of the load since the beginning of the experiment, ns.
+        /// Time from the beginning of the experiment to the start of the load, ns.
         start_ns: u64,
         /// The plan of the load, without its secrets.
         plan: Box<PlanRecord>,
@@ -81,8 +81,8 @@ pub enum Frame {
         ending: LoadEnd,
         /// Start and end of the measured window, ns; see [`Run::window_ns`].
         window_ns: (u64, u64),
-        /// Start of the schedule since the beginning of the experiment, ns. The schedule starts
-        /// later than the load (`TrialStart`), because plimsoll opens connections first.
+        /// Time from the beginning of the experiment to the start of the schedule, ns. The schedule
+        /// starts later than the load (`TrialStart`), because plimsoll opens connections first.
         start_ns: u64,
         /// The addresses of the target host, including addresses that were found during the load.
         addresses: Vec<SocketAddr>,
@@ -91,7 +91,8 @@ pub enum Frame {
     },
     /// An event of the experiment that belongs to no load.
     Remark(ExperimentEvent),
-    /// The experiment has ended. A file of a finished experiment ends with this frame.
+    /// The experiment has ended. The run file of a finished experiment ends with the frame
+    /// `ExperimentEnd`.
     ExperimentEnd {
         /// Length of the experiment, ns.
         elapsed_ns: u64,
@@ -155,8 +156,7 @@ const KIND_AGENTS: u8 = 9;
 const KIND_MAX: u8 = KIND_AGENTS;
 
 impl Frame {
-    /// Returns the frames that store these readings of probes. If the readings are empty, there is
-    /// no frame.
+    /// Returns the frames that store the readings `probes`. Without readings, there is no frame.
     pub fn probe_frames(mut probes: Probes) -> impl Iterator<Item = Frame> {
         let sampled = std::mem::take(&mut probes.sampled);
         let probes = (!probes.is_empty()).then(|| Frame::Probes(Box::new(probes)));

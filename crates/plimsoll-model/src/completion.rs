@@ -193,9 +193,9 @@ impl PlanRecord {
         missing
     }
 
-    /// Restores the plan with its redacted inputs. The result has no addresses or certificates,
-    /// since the caller resolves the addresses and reads the certificates again. Fails if an input
-    /// is missing, superfluous or different from the record.
+    /// Restores the plan with its redacted inputs. The restored plan has no addresses or
+    /// certificates, because the caller resolves the addresses and reads the certificates again.
+    /// Fails if an input is missing, superfluous or different from the record.
     pub fn restore_plan(
         &self,
         redaction_level: RedactionLevel,

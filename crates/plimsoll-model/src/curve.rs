@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// a second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LoadStage {
-    /// Level at the start (users, or requests a second).
+    /// Level at the start of the stage (users, or requests a second).
     pub from: f64,
     /// Level at the end of the stage (users, or requests a second).
     pub to: f64,

@@ -36,8 +36,8 @@ pub struct ValueTable {
     pub columns: Vec<String>,
     /// How a session chooses its row.
     pub pick: RowChoice,
-    /// Whether every use of the table takes another row. If not, a session uses one row for all its
-    /// requests.
+    /// Whether every use of the table takes another row. If `each_use` is false, a session uses one
+    /// row of the table for all its requests.
     pub each_use: bool,
     /// The texts of all cells, row by row.
     text: String,

@@ -1,5 +1,5 @@
 //! The settings of an experiment ([`ExperimentSettings`]): all settings except the experiment's
-//! question ([`crate::spec`]). These settings say how targets are reached, what is watched, which
+//! question ([`crate::spec`]). The settings say how targets are reached, what is watched, which
 //! result makes the command fail, and where results go.
 //!
 //! `ExperimentSettings<String>` contains every text in full, so plimsoll can execute the
@@ -234,15 +234,15 @@ pub struct ExperimentSettings<T> {
     pub builds: BuildsSettings<T>,
     /// The condition (`--fail-if`) under which the command fails.
     pub fail_if: Option<String>,
-    /// The result of an undecided gate (a `--fail-if` condition without a clear answer). `None`
-    /// means that an undecided gate has an exit code of its own.
+    /// Whether an undecided gate (a `--fail-if` condition without a clear answer) passes or fails.
+    /// `None` means that an undecided gate has an exit code of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_inconclusive: Option<OnInconclusive>,
     /// Where results are written, and in which form.
     pub output: OutputSettings<T>,
 }
 
-/// The result of an undecided gate (a `--fail-if` condition without a clear answer).
+/// Whether an undecided gate (a `--fail-if` condition without a clear answer) passes or fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnInconclusive {
@@ -601,7 +601,7 @@ flag_settings! {
 /// Longest accepted name of a git revision, in characters.
 const REVISION_CHARS_MAX: usize = 200;
 
-/// Returns the revision of a build that is given as `git:REV`; `None` means that the build is given
+/// Returns the revision of a build that is given as `git:REV`. `None` means that the build is given
 /// as a command, or that the revision is refused. A revision is refused if git could read its name
 /// as a flag, or if the name is too long or has unusual characters.
 pub fn parse_git_revision(side: &str) -> Option<&str> {
@@ -658,7 +658,7 @@ pub struct OutputSettings<T> {
 }
 
 impl<T> Default for OutputSettings<T> {
-    /// Text with progress, and no path chosen by the user.
+    /// Returns the default output settings: a text report, visible progress, and no output path.
     fn default() -> Self {
         OutputSettings {
             json: false,
@@ -679,7 +679,8 @@ impl<T> OutputSettings<T> {
         !self.json && !self.json_lines
     }
 
-    /// Returns these settings without paths, so that a repetition overwrites no file.
+    /// Returns the output settings without paths, so that a repetition of the study overwrites no
+    /// file.
     pub fn without_paths<U>(&self) -> OutputSettings<U> {
         OutputSettings {
             json: self.json,

@@ -73,8 +73,8 @@ pub struct MissedCheck {
 }
 
 impl FailedResponse {
-    /// The reason text for a gRPC call without a gRPC status: a proxy responded, or a server
-    /// without gRPC. The status of such a call was derived from the HTTP status.
+    /// The reason text for a response to a gRPC call that has no gRPC status, because a proxy or a
+    /// server without gRPC sent it. The gRPC status of the call was derived from the HTTP status.
     pub const NO_GRPC_STATUS: &str = "the response has no grpc-status";
 
     /// Returns the kind of the failed response.

@@ -192,7 +192,7 @@ pub struct GrpcCall {
     /// responses, and to encode a body whose template is filled in for each request.
     pub types: Option<Arc<[u8]>>,
     /// Whether the method returns a stream; if so, plimsoll records the time of each message of a
-    /// response. The value is known only after the messages of the request have been encoded.
+    /// response. The field is set only when the messages of the request are encoded.
     pub returns_stream: bool,
     /// Whether each message of a bidirectional stream is sent only after the response to the
     /// previous message. If `in_turn` is false, all messages of the stream are sent at once.

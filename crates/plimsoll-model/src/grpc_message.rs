@@ -93,8 +93,8 @@ pub struct GrpcMessageCounter {
     prefix: u8,
     /// The length of the current message, computed from the prefix bytes that have arrived.
     length: u32,
-    /// Whether any message had the compression flag 1. The next field, `has_invalid_prefix`, says
-    /// whether any compression flag was invalid (neither 0 nor 1).
+    /// Whether any message had the compression flag 1 (compressed). The field `has_invalid_prefix`
+    /// says whether any compression flag was invalid (neither 0 nor 1).
     compressed: bool,
     has_invalid_prefix: bool,
     has_large_message: bool,

@@ -47,7 +47,7 @@ impl H2Error {
         H2Error::Unknown,
     ];
 
-    /// Returns the error with this code.
+    /// Returns the HTTP/2 error whose code on the wire is `code`.
     pub fn from_code(code: u32) -> H2Error {
         H2Error::ALL.get(code as usize).copied().unwrap_or(H2Error::Unknown)
     }

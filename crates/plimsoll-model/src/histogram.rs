@@ -176,8 +176,8 @@ impl Histogram {
         })
     }
 
-    /// Returns the number of values above `bound_ns`, ns. Values in the same bucket as `bound_ns`
-    /// do not count, so the result can be slightly too small.
+    /// Returns how many recorded values are above `bound_ns`, a time in ns. Values in the same
+    /// bucket as `bound_ns` do not count, so the result can be slightly too small.
     pub fn count_above(&self, bound_ns: u64) -> u64 {
         if bound_ns >= self.exact.max_ns {
             return 0;
@@ -218,7 +218,7 @@ impl Histogram {
 }
 
 impl SparseHistogram {
-    /// Converts to a [`Histogram`], which has quantiles.
+    /// Converts the sparse histogram to a [`Histogram`], from which quantiles can be computed.
     pub fn to_histogram(&self) -> Histogram {
         let mut dense = Histogram::new();
         dense.merge_sparse(self);

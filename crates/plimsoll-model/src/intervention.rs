@@ -8,7 +8,8 @@
 use crate::plan::{LoadPurpose, LoadTag};
 use serde::{Deserialize, Serialize};
 
-/// A change to one load, with which plimsoll tests a possible cause of the limit.
+/// A change to one load, with which plimsoll tests a hypothesis about the cause that limits the
+/// server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Intervention {

@@ -1,5 +1,5 @@
 //! A guard around calls of libraries that read untrusted input. If a library panics, the program
-//! does not end. The caller gets an error that names the input.
+//! continues, and the caller of the library gets an error that names the input.
 //!
 //! Not here: conditions that end a process at once (no memory, stack overflow). The size of an
 //! input is limited before a library reads the input ([`ParseBudget`](crate::budget::ParseBudget)).

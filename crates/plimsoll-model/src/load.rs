@@ -1,4 +1,4 @@
-//! The load of a plan as data: a [`LoadShape`] is a closed or open loop with its level (the number
+//! The load of a plan as data. A [`LoadShape`] is a closed or open loop with its level (the number
 //! of users, or the request rate). A [`Load`] has a shape, and settings for the beginning and the
 //! end of the load.
 //!

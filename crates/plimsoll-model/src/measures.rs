@@ -204,8 +204,8 @@ impl WorkerTime {
     }
 }
 
-/// Maps each [`FigureKind`] to the Rust type of its values, to a [`FigureRef`] or [`FigureMut`] of
-/// a value, and to the code that takes the value out of a recorder.
+/// Expands a [`FigureKind`] to the Rust type of its values, to a [`FigureRef`] or [`FigureMut`], or
+/// to code that drains a recorder.
 #[rustfmt::skip]
 macro_rules! of_kind {
     (type Counter $h:ident) => { u64 };
@@ -351,9 +351,9 @@ table! {
     /// Number of requests in flight at the end of the interval, measured or not.
     2 in_flight_end: Gauge of Requests, csv "in_flight" [CsvColumn::Value];
     /// Number of successes that finished inside the measured window (not in the grace period),
-    /// whenever the requests were scheduled. The throughput is computed from this count, which is
-    /// not part of the ledger. In older run files the count lacks requests scheduled in the
-    /// warm-up.
+    /// whenever the requests were scheduled. The throughput is computed from `succeeded_in_window`,
+    /// which does not belong to the ledger. In older run files the count lacks requests scheduled
+    /// in the warm-up.
     3 succeeded_in_window: Counter of Requests;
     /// Response time, from the intended start to the last byte, of successes and timeouts.
     4 response: Times of Ns,
@@ -465,9 +465,9 @@ table! {
     /// Number of responses to measured requests, by worker. The key is the number of the worker
     /// modulo 65 536.
     28 worker_answers: Tally(Worker) of Requests;
-    /// Idle time of the workers, ns: workers polled, no response had arrived, and no other thread
-    /// used their core. All other CPU time of the workers counts as used, because sleeping and
-    /// waking cost CPU time, too.
+    /// Time in which workers polled although no response had arrived and no other thread wanted
+    /// their core, ns. Such polling counts as idle time. All other CPU time of the workers counts
+    /// as used, because sleeping and waking cost CPU time, too.
     29 looked_ns: Counter of Ns;
     /// Time from the arrival of response bytes in the socket until plimsoll reads the bytes, inside
     /// the measured window. The client, not the server, adds this wait to the response time. If

@@ -28,7 +28,7 @@ pub struct SeriesSample {
     /// Schedule time in ns: 0 is the start of the load, negative during the preparation of
     /// connections.
     pub at_ns: i64,
-    /// The value, in the unit of its series.
+    /// The value of the reading, in the unit of the series.
     pub value: f64,
 }
 
@@ -236,7 +236,7 @@ fn join_adjacent_gaps(gaps: &mut Vec<Gap>) {
 }
 
 impl Probes {
-    /// Returns whether the value is empty: no readings, and no reasons for missing readings.
+    /// Returns whether there are neither readings nor reasons for missing readings.
     pub fn is_empty(&self) -> bool {
         *self == Probes::default()
     }

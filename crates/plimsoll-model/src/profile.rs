@@ -1,5 +1,5 @@
 //! A profile as data: stacks with values, such as CPU time or bytes. Profiles of all formats
-//! (pprof, folded stacks, `perf script`) are converted to this data.
+//! (pprof, folded stacks, `perf script`) are converted to [`Profile`].
 //!
 //! The data is flat tables that refer to each other by index, because a profile of 50 MB has tens
 //! of millions of frames. A stack is a list of places (code addresses), leaf first as in pprof. A
@@ -40,7 +40,7 @@ pub struct Function {
     pub file: String,
 }
 
-/// The value of a label.
+/// The value of a label that the program attached to samples.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LabelValue {
     /// A text, such as the endpoint served.

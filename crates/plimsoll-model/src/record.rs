@@ -147,8 +147,8 @@ pub struct RouteRecord {
     pub follow: u8,
 }
 
-/// Returns whether no redirect is followed. A record without the field [`RouteRecord::follow`] has
-/// this meaning.
+/// Returns whether no redirect is followed. A record without the field [`RouteRecord::follow`] also
+/// means that no redirect is followed.
 fn follows_no_redirects(hops: &u8) -> bool {
     *hops == 0
 }

@@ -157,8 +157,8 @@ fn is_plain_word(word: &str, mixed_max: usize) -> bool {
 
 /// Returns whether a text looks like a secret code in groups, such as `A1B2-C3D4-E5F6`. A single
 /// group of a code may look like a plain word or number. Two or more groups that each mix letters
-/// and digits are a code. Groups of equal length can be a code, too: this depends on the number,
-/// the length and the capitals of the groups.
+/// and digits are a code. Whether groups of equal length count as a code depends on the number, the
+/// length and the capitals of the groups.
 fn is_grouped_code(text: &str) -> bool {
     let groups: Vec<&str> = text.split(['-', '_', '.', ' ', ':', '+', '~']).filter(|group| !group.is_empty()).collect();
     let is_mixed =
@@ -175,7 +175,8 @@ fn is_grouped_code(text: &str) -> bool {
 }
 
 /// Returns whether a text is a short list of ordinary words and numbers, which cannot be a secret,
-/// separated by any of the characters `separators`. `mixed_max` is the limit of [`is_plain_word`].
+/// separated by any of the characters `separators`. `mixed_max` is the maximum length of a plain
+/// word that mixes letters and digits, as in [`is_plain_word`].
 fn is_plain(text: &str, separators: &str, mixed_max: usize) -> bool {
     let decoded = percent_decode(text);
     let Ok(decoded) = std::str::from_utf8(&decoded) else { return false };

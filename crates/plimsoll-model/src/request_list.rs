@@ -161,8 +161,9 @@ impl RequestList {
         }
     }
 
-    /// Returns whether a response status below 500 equals the logged status. An equal status is
-    /// expected even if it is not a success: the server behaves as in the log.
+    /// Returns whether a response status below 500 equals the logged status. An equal status counts
+    /// as expected, even if it is an error status such as 404, because the server behaves as in the
+    /// log.
     #[inline]
     pub fn equals_logged_status(&self, number: u64, status: u16) -> bool {
         status < 500 && self.entries.get(number as usize).is_some_and(|entry| entry.status == status)

@@ -1,6 +1,6 @@
 //! Seeded random numbers. Equal seeds give equal numbers on every machine and in every version,
-//! because the schedules of a load must be equal everywhere. Secrets must not be generated with
-//! these random numbers.
+//! because the schedules of a load must be equal everywhere. The random numbers are predictable, so
+//! secrets must not be generated with them.
 
 /// The generator SplitMix64 (Steele, Lea & Flood, "Fast splittable pseudorandom number generators",
 /// OOPSLA 2014).
@@ -24,8 +24,8 @@ impl Rng {
         Rng { state: seed }
     }
 
-    /// Creates an independent generator for part `stream` of the work under `seed`. Parts have
-    /// separate generators so that the parts can be computed in any order.
+    /// Creates the generator for stream number `stream` of `seed`. Streams are independent of each
+    /// other, so that a caller can compute the values of different streams in any order.
     pub fn for_stream(seed: u64, stream: u64) -> Self {
         Rng { state: mix_bits(seed ^ mix_bits(stream.wrapping_add(0x9E37_79B9_7F4A_7C15))) }
     }

@@ -32,14 +32,16 @@ pub enum LoadEnd {
 pub enum EarlyStopReason {
     /// The user ended the load.
     Interrupted,
-    /// The server process ended during the load; the text is the reason.
+    /// The load could not continue, for example because the server, a worker thread or an agent
+    /// ended. The text is the reason.
     Died(String),
     /// The user's stop condition became true; the text states the condition and the measured
     /// figure.
     Condition(String),
     /// The result of the load was certain before the end of the schedule; the text is the reason.
     Shown(String),
-    /// A table of values ran out of rows, because each row is used at most once.
+    /// The requests ran out: a table whose rows are used at most once has no row left, or the
+    /// script stopped.
     UsedUp,
 }
 
@@ -204,8 +206,8 @@ impl Run {
     }
 
     /// Returns the number of requests that succeeded inside the measured window and were scheduled
-    /// before the window. Successes of such requests count as throughput, but are not in the ledger
-    /// of the window.
+    /// before the window. Throughput includes requests that were scheduled before the window and
+    /// succeeded inside it, but the ledger does not.
     pub fn successes_scheduled_before_window(&self) -> u64 {
         let of = |interval: &Interval| {
             let whole = interval.all_routes();

@@ -79,7 +79,7 @@ macro_rules! series {
             };
         )+
 
-        /// All series.
+        /// The rows of all series that probes can read.
         pub const ALL_SERIES: &[SeriesRow] = &[$( $constant ),+];
     };
 }
@@ -107,7 +107,7 @@ series! {
     SERVER_PROCESSES: "server.processes", Gauge, "", Server;
     /// Number of cores on which any server process may run.
     SERVER_CORES_ALLOWED: "server.cores_allowed", Gauge, "cores", Server;
-    /// Cores used by the server thread with the most CPU time, at most 1.
+    /// Number of cores that the busiest thread of the server uses, from 0 to 1.
     SERVER_BUSIEST_THREAD: "server.fullest_thread", Gauge, "cores", Server;
     /// Number of server threads that run or wait for a core.
     SERVER_THREADS_RUNNABLE: "server.threads_runnable", Gauge, "", Server;

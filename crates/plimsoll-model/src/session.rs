@@ -115,7 +115,8 @@ impl Scenario {
                 | SessionOp::JumpUnlessFirstSession { to }
                 | SessionOp::JumpIfSucceeded { to } => (at + 1..=ops).contains(&(*to as usize)),
                 SessionOp::Repeat { times, from, depth } => {
-                    // A loop inside another loop has a counter of its own, so that both end.
+                    // A loop inside another loop needs a counter of its own, because two nested
+                    // loops with one counter would never end.
                     let has_same_counter =
                         |op: &SessionOp| matches!(op, SessionOp::Repeat { depth: inner, .. } if inner == depth);
                     (1..=REPETITIONS_MAX).contains(times)

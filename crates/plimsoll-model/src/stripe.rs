@@ -9,11 +9,12 @@
 /// items as the sum of the weights divided by their common divisor.
 pub const PATTERN_ITEMS_MAX: u64 = 128;
 
-/// A part of a schedule: every `of`-th item (arrival or user), starting with item `index`. For
-/// unequal parts, `index` and `of` count only the items that the pattern assigns to the part.
+/// A part of a schedule: of every `equal_parts` items (arrivals or users), the item with the number
+/// `index`. For unequal parts, `index` and `equal_parts` count only the items that the pattern
+/// assigns to the part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stripe {
-    /// Number of this part, from 0 to `of` - 1.
+    /// Number of this part among the equal parts, from 0 to `equal_parts` - 1.
     pub index: u64,
     /// Number of equal parts.
     pub equal_parts: u64,
@@ -72,7 +73,7 @@ impl Stripe {
     /// The whole schedule.
     pub const WHOLE_SCHEDULE: Stripe = Stripe::new(0, 1);
 
-    /// Creates part `index` of `of` equal parts.
+    /// Creates part `index` of `parts` equal parts of the whole schedule.
     pub const fn new(index: u64, parts: u64) -> Stripe {
         Stripe { index, equal_parts: parts, pattern: StripePattern::ALL_ITEMS }
     }
@@ -102,7 +103,7 @@ impl Stripe {
         Some(Stripe { index: 0, equal_parts: 1, pattern: StripePattern { items, period, part, parts } })
     }
 
-    /// Returns part `index` of `of` equal parts of this stripe.
+    /// Divides this stripe into `parts` equal parts, and returns the part with the number `index`.
     pub fn split(self, index: u64, parts: u64) -> Stripe {
         Stripe {
             index: self.index + self.equal_parts * index,

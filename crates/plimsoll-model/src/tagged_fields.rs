@@ -39,7 +39,7 @@ pub(crate) fn append_field(out: &mut Vec<u8>, tag: u32, write: impl FnOnce(&mut 
     out.splice(at..=at, head);
 }
 
-/// Appends the field `tag` with a number. For 0, the default value, nothing is appended.
+/// Appends the field `tag` with a number, unless the number is 0, the default value.
 pub(crate) fn append_nonzero_number(out: &mut Vec<u8>, tag: u32, value: u64) {
     if value > 0 {
         append_field(out, tag, |out| append_varint(out, value));

@@ -66,8 +66,8 @@ pub enum TemplateValue {
     Hex(u32),
     /// The current time in UTC, in the given format.
     Now(Vec<TimeFormatPiece>),
-    /// The number of the request in the load, from 1. In a load of scenarios: the number of the
-    /// session.
+    /// The number of the request in the load, from 1. In a load of scenarios, the value is the
+    /// number of the session.
     Seq,
     /// One text of the given list, chosen at random.
     Pick(Vec<String>),
@@ -195,7 +195,7 @@ impl Template {
 /// Returns a path template for reports: fixed text is redacted as in any path, and values are
 /// replaced by placeholders.
 pub fn redact_target_template(text: &str, how: RedactionLevel) -> String {
-    // During redaction, this plain word replaces each value, because redaction does not change
+    // `PLACEHOLDER_WORD` replaces each value during redaction, because redaction does not change
     // plain words.
     const PLACEHOLDER_WORD: &str = "valueofplimsoll";
     let text = Template::parse(text)

@@ -1,6 +1,6 @@
-//! Parses timestamps of logs and recordings to ns since the Unix epoch: the common log format, ISO
-//! 8601, numbers of seconds or smaller units, and `strftime` formats. Not here: deciding whether a
-//! timestamp is the start or the end of a request.
+//! Parses timestamps of logs and recordings to ns since the Unix epoch. The formats are the common
+//! log format, ISO 8601, numbers of seconds or smaller units, and `strftime` formats. Not here:
+//! deciding whether a timestamp is the start or the end of a request.
 
 use crate::calendar::day_of_date;
 use crate::units::SECOND;
@@ -239,8 +239,8 @@ fn unix_ns(civil: CalendarTime, fraction_ns: u64, east_s: i64) -> Option<u64> {
     seconds.checked_mul(SECOND)?.checked_add(fraction_ns)
 }
 
-/// Parses a timestamp in any common format to ns since the Unix epoch; `None` if the format is
-/// unknown or a part is out of range.
+/// Parses a timestamp in any common format to ns since the Unix epoch. `None` means that the format
+/// is unknown or a part is out of range.
 pub fn unix_time_ns(text: &[u8]) -> Option<u64> {
     let text = text.trim_ascii();
     let text = text.strip_prefix(b"[").map_or(text, |rest| rest.strip_suffix(b"]").unwrap_or(rest));

@@ -132,8 +132,8 @@ impl Route {
         }
     }
 
-    /// Returns the request as sent. The body of a gRPC call contains the encoded messages, and the
-    /// header fields of gRPC are added.
+    /// Returns the request in the form in which it is sent. For a gRPC call, the body contains the
+    /// encoded messages, and the header fields of gRPC are added.
     pub fn as_sent(&self) -> Cow<'_, Request> {
         let Some(call) = &self.grpc else { return Cow::Borrowed(&self.request) };
         let mut request = self.request.clone();

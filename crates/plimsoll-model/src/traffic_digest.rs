@@ -27,9 +27,9 @@ struct PlanDigestInput<'a> {
     load: Option<LoadDigestInput>,
 }
 
-/// The parts of the traffic that the digest includes, in this order: routes, the rule that chooses
-/// the next route, scenarios, tables of values, names of variables, the digest of setup and
-/// teardown, and the record of the request list.
+/// The parts of the traffic that the digest includes. The order is: routes, route choice,
+/// scenarios, tables of values, names of variables, digest of setup and teardown, record of the
+/// request list.
 #[derive(Serialize)]
 struct TrafficDigestInput<'a>(
     Vec<serde_json::Value>,

@@ -1,8 +1,8 @@
 //! The transport of a load: how connections are opened, secured and closed, and the number of
 //! connections.
 //!
-//! This file has plain data. Not here: the requests ([`crate::traffic`]), local addresses, which
-//! belong to one machine ([`crate::injector`]), sockets, and TLS itself.
+//! The types of this file are plain data. Not here: the requests ([`crate::traffic`]), local
+//! addresses, which belong to one machine ([`crate::injector`]), sockets, and TLS itself.
 
 use crate::tls::TlsSpec;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,6 @@
 //! Sends one blocking request over its own connection, outside any load. Preflight, health checks,
-//! metrics and profiles use this module. The protocol code is the same as for loads ([`Conn`]).
+//! metrics and profiles use this module. This module encodes and parses HTTP with the same code as
+//! loads ([`Conn`]).
 //!
 //! Every request has a deadline, and the user may interrupt every request. The caller limits the
 //! number of received bytes. Not here: the choice of the address, redirects, keep-alive.
@@ -283,10 +284,10 @@ impl SingleRequest<'_> {
                         conn.start(0, self.request);
                     }
                     ConnectionEvent::Piece { piece, .. } if !heard(&piece) => return Err(NoResponse::TooLong),
-                    // Pending bytes are sent before the next read.
+                    // No action is needed: the loop sends pending bytes before its next read.
                     ConnectionEvent::Piece { .. } | ConnectionEvent::HasBytesToSend | ConnectionEvent::WindowEmpty => {}
-                    // A response that is followed by further responses cannot arrive here, because
-                    // a request of this module has only one message.
+                    // `AnsweredWithMore` cannot occur, because a request of this module consists of
+                    // a single message.
                     ConnectionEvent::AnsweredWithMore { .. } => {}
                     ConnectionEvent::Answered { piece, .. } if !heard(&piece) => return Err(NoResponse::TooLong),
                     ConnectionEvent::Answered { status, grpc_status, .. } => {
@@ -359,9 +360,9 @@ fn begins_tls_alert(bytes: &[u8]) -> bool {
     matches!(bytes, [0x15, 3, 0..=4, 0, 2, ..])
 }
 
-/// Handles the server's close of the connection. Returns the response if the close completes the
-/// response. `stands` says whether the connection was ready for the request (over TLS: after the
-/// handshake).
+/// Handles a connection that the server has closed. Returns the response if the response ends with
+/// the connection. `stands` says whether the connection was ready for the request (over TLS: after
+/// the handshake).
 fn handle_close(conn: &mut Conn, stands: bool) -> Result<SingleResponse, NoResponse> {
     match conn.end_by_peer() {
         _ if !stands => Err(NoResponse::Tls(TlsFailure::Closed)),

@@ -35,8 +35,9 @@ const LOCK_WAIT_TITLE_SUFFIX: &str = " waiting";
 const THREAD_PER_SESSION_DATABASES: [&str; 2] = ["mariadbd", "mysqld"];
 
 /// Addresses on this machine to which the server is known to send requests. A server may open a new
-/// connection to a dependency for each request. A connection for one request closes before the
-/// search through open files finds it, so plimsoll keeps every address that was seen once.
+/// connection to a dependency for each request. A connection for one request often closes before
+/// plimsoll finds its owner, so plimsoll remembers every address of a dependency that it found
+/// once.
 pub type DependencyAddresses = Arc<Mutex<BTreeSet<SocketAddr>>>;
 
 pub struct DownstreamProbe {
@@ -44,8 +45,8 @@ pub struct DownstreamProbe {
     dependency_addresses: DependencyAddresses,
     look: ReadingSchedule,
     titles: ReadingSchedule,
-    /// CPU time of every process at the latest start or end of a load, ns, by process id. For a
-    /// dependency that is found later, CPU time counts from the process's entry in this map.
+    /// CPU time of every process at the latest start or end of a load, ns, by process id. The CPU
+    /// time of a dependency that is found later counts from the process's entry in this map.
     cpu_ns_at_edge: BTreeMap<u32, u64>,
     before_ns: u64,
     members: BTreeMap<u32, DownstreamProcess>,

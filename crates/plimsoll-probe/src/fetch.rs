@@ -115,8 +115,8 @@ impl FetchError {
 /// within `timeout` and fit the byte budget. The user may interrupt the request.
 ///
 /// # Errors
-/// Returns [`FetchError::Late`] at the deadline. If every address fails earlier, the text of the
-/// error has one reason for each address.
+/// Returns [`FetchError::Timeout`] if the response is not complete within `timeout`. If every
+/// address fails earlier, the text of the error has one reason for each address.
 pub fn fetch(
     target: &FetchTarget,
     path: &str,

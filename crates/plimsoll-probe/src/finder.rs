@@ -50,16 +50,16 @@ pub struct ServerFinder {
     /// The path of the target's unix socket; `None` for a TCP target.
     unix: Option<String>,
     local: bool,
-    /// Whether only the port of a listening socket is compared with the target. The addresses by
-    /// which another machine reaches the server may differ on this machine.
+    /// Whether a listening socket matches the target by its port alone. Clients on another machine
+    /// may reach the server at an address that this machine does not have.
     by_port: bool,
     /// The server found at the start, or the reason why no server was found.
     first: Result<FoundServer, String>,
 }
 
 impl ServerFinder {
-    /// Creates the finder and searches for the server. A missing process that the user named is an
-    /// error. A missing listener is not an error.
+    /// Creates the finder and searches for the server. Fails if the user named a process that does
+    /// not exist. A target without a listening process is no error.
     pub fn new(settings: &ProbesSettings<String>, watched: &WatchTarget) -> Result<ServerFinder, Failure> {
         ServerFinder::create_for_selector(ServerSelector::from_settings(settings), watched).search_at_start()
     }

@@ -100,8 +100,8 @@ impl FunctionSampling {
         }
         self.symbols.retain_processes(&pids);
         for pid in pids.iter().filter(|pid| !self.pids.contains(pid)) {
-            // If the parser panics on the symbol table of a program file, the functions of that
-            // file have no names.
+            // If the parser panics on the symbol table of a program file, its functions are
+            // recorded without names.
             let _ =
                 library_panic::catch_library_panic(SYMBOL_INPUT_NAME, || self.symbols.preload_function_tables(*pid));
         }

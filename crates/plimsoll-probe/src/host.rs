@@ -129,7 +129,8 @@ impl HostProbe {
             [(&self.snmp, "Tcp:", &SNMP_TCP_COUNTERS[..]), (&self.netstat, "TcpExt:", &NETSTAT_TCP_COUNTERS[..])]
         {
             let told = reading.read(&mut self.buffer, |text| {
-                // A counter that this kernel lacks does not count as a failed reading.
+                // A kernel may lack one of the counters; a missing counter is skipped and does not
+                // count as a failed reading.
                 host::for_each_counter(text, group, |name, value| {
                     if let Some((series, _)) = counters.iter().find(|(_, key)| key.as_bytes() == name) {
                         sink.counter(series, "", value as f64);

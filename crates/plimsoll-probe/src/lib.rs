@@ -278,7 +278,7 @@ impl ReadingSource for Watcher {
             .shared
             .changed
             .wait_timeout_while(state, REQUESTED_SAMPLE_TIMEOUT, |state| state.samples_taken < asked);
-        // The load continues whether or not the sample came in time.
+        // The load continues even if the requested sample was not taken in time.
         drop(wait);
     }
 
@@ -301,8 +301,8 @@ impl Drop for Watcher {
 
 /// Takes samples until the measurement is stopped. `takes_requested_samples` says whether this
 /// thread takes the samples that [`ReadingSource::sample_now`] requests. If so, readings are
-/// published after every `together` samples and after every requested sample. Otherwise every
-/// sample is published.
+/// published after every `together` samples and after every requested sample. If this thread takes
+/// no requested samples, every sample is published.
 fn take_samples(
     shared: &WatcherChannel,
     probes: &mut [Box<dyn Probe>],

@@ -92,7 +92,7 @@ impl MachineProbe {
             self.other = CpuClock::for_process(pid).ok().filter(|_| pid != 0).map(|clock| (pid, clock, 0));
         }
         if let Some((_, clock, used_ns)) = &mut self.other {
-            // For an ended process, the last reading of its CPU time counts.
+            // If the process has ended, the last successful reading of its CPU time counts.
             *used_ns = clock.read_ns().unwrap_or(0).max(*used_ns);
         }
         self.others_ns + self.other.as_ref().map_or(0, |(_, _, used_ns)| *used_ns)

@@ -152,7 +152,8 @@ mod tests {
         assert!(sample.cores <= f64::from(facts.cores_online) * 1.5, "{sample:?}");
     }
 
-    /// Checks that a busiest process is reported while a child process of the test works.
+    /// Checks that the busiest other process is named while a child process of the test uses CPU
+    /// time.
     #[test]
     fn a_busy_process_is_named() {
         let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh");

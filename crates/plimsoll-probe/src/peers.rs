@@ -24,17 +24,16 @@ use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::PoisonError;
 
-/// The largest number of peers that get their own series. The peers with the most connections get a
-/// series first.
+/// The largest number of peers that get their own time series: the peers with the most connections.
 const PEERS_MAX: usize = 8;
 /// The number of open files that one sample searches at the lowest effort (`ProbeEffort::Little`).
 /// A higher effort, which allows the probes more CPU time, multiplies this number.
 const FILES_PER_SAMPLE: u64 = 64;
-/// The number of open files that one sample searches when the CPU budget is used up and the search
-/// has already taken long.
+/// The number of open files that one sample searches without CPU budget, if the search has already
+/// waited long for budget.
 const FILES_PER_SAMPLE_MIN: u64 = 32;
-/// The time since the start of a search after which the search continues even if the CPU budget is
-/// used up, ns.
+/// The time since the start of a search after which the search continues even without CPU budget,
+/// ns.
 const SEARCH_BUDGET_WAIT_NS_MAX: u64 = 1_000_000_000;
 /// The longest duration of a search through open files, ns. A longer search is reported to the
 /// user, because connections were not read during the search.
@@ -106,7 +105,8 @@ struct ConnectionSnapshot {
     /// The accept queue lengths of listeners in other network namespaces, by the address in the
     /// listener's namespace.
     foreign_accept_queues: BTreeMap<SocketAddr, u64>,
-    /// Connections that leave the server's network namespace to an unknown peer.
+    /// Connections from the server's network namespace to peers that no searched network namespace
+    /// contains.
     outside: OutsidePeers,
 }
 
@@ -241,8 +241,8 @@ impl PeerProbe {
                     sink.report_unobserved_part(CONNECTIONS_DENIED_TEXT);
                     return;
                 }
-                // If the kernel refuses the list of connections, the probes read only the accept
-                // queue of the target's port.
+                // No reading is due, or the kernel refuses the list of connections. The accept
+                // queue of the target's port is read elsewhere (`sockets`).
                 Some(Some(Err(_))) | None => return,
             };
             if !seen.outside.is_empty()
@@ -275,8 +275,8 @@ impl PeerProbe {
             ReadingExtent::Usual => {
                 self.continue_file_search(now_ns, FILES_PER_SAMPLE * sink.effort().cpu_budget_factor(), sink)
             }
-            // A search that has waited long continues even without budget, because a server that
-            // always uses up the budget would prevent the search for ever.
+            // A search that has waited long continues even without budget, because a server whose
+            // readings always exhaust the budget would prevent the search for ever.
             ReadingExtent::Least if now_ns.saturating_sub(since_ns) >= SEARCH_BUDGET_WAIT_NS_MAX => {
                 self.continue_file_search(now_ns, FILES_PER_SAMPLE_MIN, sink);
             }
@@ -323,7 +323,7 @@ impl PeerProbe {
 
     /// Returns the server's connections in a snapshot. A connection that is closed after each
     /// request is gone before the search finds its owner. A connection with an unknown owner counts
-    /// as the server's if only the server is known to send requests to the connection's peer.
+    /// as the server's own if only the server is known to connect to the same peer.
     fn server_connections<'a>(&self, seen: &'a ConnectionSnapshot) -> Vec<&'a CandidateConnection> {
         let of =
             |owner: SocketOwner| seen.connections.iter().filter(move |it| self.owners.get(&it.inode) == Some(&owner));
@@ -642,8 +642,8 @@ mod tests {
         }
     }
 
-    /// Checks that the search finds the owners of connections even if the server uses up the whole
-    /// CPU budget of the probes.
+    /// Checks that the search finds the owners of connections even if other readings of the server
+    /// exhaust the CPU budget of the probes.
     #[test]
     fn own_connections_are_found_despite_an_exhausted_budget() {
         use crate::sink::{ProbeEffort, ReadingExtent};

@@ -1,7 +1,7 @@
 //! Counts local ports that closed connections still occupy (TIME-WAIT, RFC 9293, 3.6.1): in total,
-//! and for the pair of addresses nearest to its limit. A pair is a local address, and an address
-//! and port of a peer. Each pair has its own ports, so the total over several pairs says little
-//! about a single pair.
+//! and for the pair of addresses nearest to its limit. A pair consists of a local IP address, and
+//! of the IP address and port of a peer. Each pair has its own range of local ports, so the total
+//! over several pairs says little about a single pair.
 //!
 //! Not here: the ports on which the server listens (`own_ports`), and connections that found no
 //! free port (the engine counts them).
@@ -19,10 +19,10 @@ use std::net::{IpAddr, SocketAddr};
 /// The number of connections in TIME-WAIT up to which pairs of addresses are not counted, because
 /// no pair can be near its limit.
 const UNCOUNTED_CONNECTIONS_MAX: u64 = 64;
-/// The smallest share (0 to 1) of used ports, among the ports between a pair's lowest and highest
-/// used port, that shows a narrow range. The client then has only the ports of this narrow range. A
-/// client that uses the system's whole range leaves gaps, because the kernel chooses ports in steps
-/// of at least two.
+/// A pair's port range counts as narrow if at least this share (0 to 1) of the ports between its
+/// lowest and highest is used. A client with a narrow port range can use no ports outside the
+/// range. A client that uses the system's whole range leaves gaps, because the kernel chooses ports
+/// in steps of at least two.
 const DENSE_PORT_SHARE_MIN: f64 = 0.9;
 /// The share (0 to 1) of a pair's used ports that is ignored at each end of its range. Other
 /// clients of the same peer may use ports outside the range of the measured client.
@@ -34,8 +34,8 @@ struct TimeWaitPorts {
     held: HashMap<(IpAddr, SocketAddr), Vec<u16>>,
 }
 
-/// Returns the number of ports available to a pair of addresses, of which the ports `held` are in
-/// use. `usual` is the number of ports in the system's range.
+/// Estimates the number of ports available to a pair of addresses that already uses the ports
+/// `held`. `usual` is the number of ports in the system's range.
 fn available_ports_of_pair(held: &mut [u16], usual: u64) -> u64 {
     if held.len() as u64 <= UNCOUNTED_CONNECTIONS_MAX {
         return usual;

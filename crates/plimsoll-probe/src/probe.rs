@@ -4,9 +4,9 @@ use super::sink::Sink;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A probe: a source of values that is read repeatedly.
+/// A probe: a source of measurements that is read repeatedly during a load.
 pub(super) trait Probe: Send {
-    /// Takes one reading and adds it to `sink`.
+    /// Reads the probe's values once and adds them to `sink`.
     fn sample(&mut self, sink: &mut Sink);
 }
 

@@ -42,7 +42,7 @@ const WAIT_REASON_SERIES: [(&str, WaitReason); 5] = [
 /// slow to read.
 const READINGS_PER_THREAD_SUM: u64 = 5;
 
-/// One process of the server, with its last readings.
+/// One process of the server, with the results of its last readings.
 struct ServerProcess {
     pid: u32,
     name: String,
@@ -69,7 +69,7 @@ struct ServerProcess {
     looks: u64,
 }
 
-/// The values that one reading of a process has read.
+/// How much data about a process one reading has read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReadDepth {
     /// The process has ended, so nothing was read.
@@ -477,7 +477,8 @@ impl ServerProbe {
         }
     }
 
-    /// Reports how many threads have similar names.
+    /// Reports the largest groups of threads with similar names, with the number of threads in each
+    /// group.
     fn report_similar_names(&self, sink: &mut Sink) {
         let mut alike = BTreeMap::new();
         for member in &self.members {

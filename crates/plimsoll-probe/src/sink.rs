@@ -1,11 +1,12 @@
-//! Collects readings by series, on the monotonic clock ([`Sink`]). The sink also manages the CPU
-//! time budget of readings, so that even readings of a large server exceed the budget only briefly.
+//! Collects readings as time series, with times of the monotonic clock ([`Sink`]). The sink also
+//! manages the CPU time budget of readings, so that even readings of a large server exceed the
+//! budget only briefly.
 
 use plimsoll_model::series_table::{SeriesRow, SeriesSubject, find_series_row};
 use plimsoll_model::{Gap, Probes, SampleInterval, Series, SeriesKind, SeriesSample, WatchedServer};
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 
-/// The readings since the last [`Sink::take`].
+/// Collects the readings of all probes until [`Sink::take`] returns and removes them.
 pub struct Sink {
     readings: Probes,
     /// The start of the current sample, ns.
@@ -49,13 +50,13 @@ impl ProbeEffort {
 /// How many values the probes read in one round of readings (a sample).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadingExtent {
-    /// The sample reads only cheap, quickly changing values, because the CPU budget is used up.
+    /// The sample reads only cheap, quickly changing values, because no CPU budget is left.
     Least,
     /// The sample reads quickly changing values, some other values in turn, and expensive values
     /// within the CPU budget.
     Usual,
-    /// The sample is at the start or end of a load. This sample reads every counter whose
-    /// difference over the load is needed, but no slow value that would delay the load.
+    /// A sample at the start or end of a load reads every counter whose increase over the load is
+    /// needed. It reads no slow value, which would delay the load.
     Edge,
 }
 
@@ -80,7 +81,8 @@ impl Sink {
         }
     }
 
-    /// Begins a sample. `edge` says whether the sample is at the start or end of a load.
+    /// Begins a sample, that is, one round of readings. `edge` says whether the sample is at the
+    /// start or end of a load.
     pub fn begin_sample(&mut self, now_ns: u64, edge: bool) {
         if self.extent == ReadingExtent::Edge {
             // A sample at the start or end of a load costs no budget, because no load runs then.
@@ -160,7 +162,7 @@ impl Sink {
         self.push(name, SeriesKind::Counter, unit, at_ns, value);
     }
 
-    /// Adds a gap: a reading failed in this sample.
+    /// Adds a gap to a series, because a reading failed in this sample for the given `reason`.
     pub fn add_gap(&mut self, name: &str, kind: SeriesKind, unit: &str, reason: &str) {
         let gap = Gap { from_ns: self.before_ns as i64, to_ns: self.now_ns as i64, reason: reason.to_owned() };
         self.find_or_add_series(name, kind, unit).push_gap(gap);
@@ -168,7 +170,7 @@ impl Sink {
 
     /// Reports that a server process was found and is measured from now on.
     pub fn report_found_server(&mut self, pid: u32, name: &str, found_by: &str) {
-        // The previous server stays in the record of the run.
+        // The previously measured server also stays in the record of the run.
         self.readings.servers.extend(self.server.take());
         let (name, found_by) = (name.to_owned(), found_by.to_owned());
         self.server = Some(WatchedServer { from_ns: self.now_ns as i64, pid, name, found_by });
@@ -181,7 +183,7 @@ impl Sink {
         }
     }
 
-    /// Reports a part of the target that cannot be observed, and the reason.
+    /// Reports that a part of the target cannot be observed; `reason` is a sentence for the user.
     pub fn report_unobserved_part(&mut self, reason: &str) {
         if !self.readings.missing.iter().any(|known| known == reason) {
             self.readings.missing.push(reason.to_owned());
@@ -205,8 +207,8 @@ impl Sink {
         series.for_each(|(_, series)| series.push_gap(gap.clone()));
     }
 
-    /// Takes the readings since the last call. The sink keeps the name of each series, so that it
-    /// can report a gap in a series without new readings.
+    /// Returns and removes the readings since the last call of `take`. The sink keeps the name of
+    /// each series, so that it can report a gap in a series without new readings.
     pub fn take(&mut self) -> Probes {
         let empty = |(name, series): (&String, &Series)| (name.clone(), Series::new(series.kind, &series.unit));
         let next = Probes { series: self.readings.series.iter().map(empty).collect(), ..Probes::default() };
@@ -238,15 +240,16 @@ impl CpuBudget {
     /// At the lowest effort (`ProbeEffort::Little`), the budget is the time of one core divided by
     /// this number (0.7 % of a core).
     const CORE_SHARE_DIVISOR: u64 = 150;
-    /// The largest accumulated budget, ns. Readings that cost much CPU time need the accumulated
-    /// budget. In a short load, readings may use this much CPU time beyond their share of a core.
+    /// The largest unused CPU time that the budget saves, ns. A reading that costs much CPU time
+    /// runs only with saved budget. In a short load, readings may use this saved CPU time beyond
+    /// their share of a core.
     const SAVED_BUDGET_NS_MAX: u64 = 10_000_000;
 
     pub fn new(now_ns: u64, cpu_ns: u64, effort: ProbeEffort) -> CpuBudget {
         CpuBudget { effort, passed_ns: now_ns, granted_ns: Self::SAVED_BUDGET_NS_MAX, spent_before_ns: cpu_ns }
     }
 
-    /// Adds the budget for the time since the last call.
+    /// Adds the share of a core that the budget grants for the time since the last call.
     pub fn add_elapsed_time(&mut self, now_ns: u64) {
         self.granted_ns +=
             now_ns.saturating_sub(self.passed_ns) * self.effort.cpu_budget_factor() / Self::CORE_SHARE_DIVISOR;
@@ -264,15 +267,15 @@ impl CpuBudget {
         self.granted_ns.saturating_sub(cpu_ns.saturating_sub(self.spent_before_ns))
     }
 
-    /// Drops unused budget above the largest accumulated budget.
+    /// Reduces unused budget to at most `SAVED_BUDGET_NS_MAX`.
     pub fn cap_unused_budget(&mut self, cpu_ns: u64) {
         self.granted_ns = self.granted_ns.min(cpu_ns.saturating_sub(self.spent_before_ns) + Self::SAVED_BUDGET_NS_MAX);
     }
 }
 
 /// Schedules an expensive reading, so that the reading uses at most a given share of a core within
-/// the common budget. A slow reading does not run at the start or end of a load. If the budget
-/// stays used up, the reading runs anyway at half the frequency, because a busy server must not
+/// the common budget. A slow reading does not run at the start or end of a load. If no budget
+/// becomes free, the reading runs anyway at half the frequency, because a busy server must not
 /// prevent the reading for ever.
 pub struct ReadingSchedule {
     period_ns: u64,
@@ -289,7 +292,7 @@ pub struct ReadingSchedule {
 
 /// The largest CPU time of a reading that may run at the start or end of a load, ns.
 const LOAD_EDGE_COST_NS_MAX: u64 = 500_000;
-/// The shortest wait for budget before the reading runs anyway, ns.
+/// The shortest wait for CPU budget after which a reading runs without budget, ns.
 const BUDGET_WAIT_NS_MIN: u64 = 1_000_000_000;
 
 impl ReadingSchedule {

@@ -20,16 +20,16 @@ pub struct SocketProbe {
     /// The ports that are measured: the ports on which the server listens, or the target's port if
     /// the server's ports are unknown.
     ports: Vec<u16>,
-    /// Whether the server's ports differ from the target's port.
+    /// Whether the server listens on other ports than the target's port, as behind a proxy.
     ports_differ: bool,
     asker: Result<SocketDiagnostics, String>,
-    /// The listening sockets that were found.
+    /// The server's listening sockets, as of the last reading.
     listeners: Vec<SocketRow>,
     listeners_schedule: ReadingSchedule,
     queues_schedule: ReadingSchedule,
     accepted_schedule: ReadingSchedule,
-    /// The times in which sending was limited on each accepted connection since the connection was
-    /// opened, as of the last reading. The key is the inode of the connection.
+    /// For each accepted connection, by inode: how long sending was limited since the connection
+    /// was opened, as of the last reading.
     sending: HashMap<u32, SendLimitTimes>,
     looked_ns: u64,
     peers: PeerProbe,
@@ -100,13 +100,13 @@ impl SocketProbe {
         let (mut count, mut receive, mut send) = (0u64, 0u64, 0u64);
         let mut held = SendLimitTimes::default();
         let mut now: HashMap<u32, SendLimitTimes> = HashMap::new();
-        // Only the kernel tables of the listening sockets are read, because an accepted connection
-        // is in the same table as its listening socket.
+        // Only the kernel's tables for the listening sockets' IP versions are read, because an
+        // accepted connection has the IP version of its listening socket.
         let mut versions: Vec<IpVersion> = listeners.iter().map(|socket| socket.version).collect();
         versions.sort_unstable();
         versions.dedup();
-        // Without a known listening socket, the tables are unknown, and a count of 0 would be
-        // false.
+        // If no listening socket is known, no table is read. The series then gets a gap, because a
+        // count of 0 would be wrong.
         if versions.is_empty() {
             let reason = "the server's listening socket is not known";
             return sink.add_gap("accepted.connections", SeriesKind::Gauge, "", reason);
@@ -171,7 +171,7 @@ fn read_listeners_if_due(
     sink: &Sink,
 ) -> Option<io::Result<()>> {
     let list = |asker: &mut SocketDiagnostics, listeners: &mut Vec<SocketRow>, versions: &[IpVersion]| {
-        // The sockets of an earlier reading stay if this reading fails.
+        // If this reading fails, `listeners` keeps the listening sockets of the previous reading.
         let mut found = Vec::new();
         ports.iter().try_for_each(|port| {
             asker.for_each_socket(versions, states::LISTEN, SocketFilter::LocalPort(*port), false, &mut |socket| {

@@ -90,7 +90,7 @@ fn edge_readings_cost_no_budget() {
     assert_eq!(sink.extent(), ReadingExtent::Least);
 }
 
-/// Checks that a reading that has waited for long runs even if the CPU budget is always used up.
+/// Checks that a reading that has waited for long runs even if no CPU budget is ever left.
 #[test]
 fn delayed_readings_run_without_budget() {
     let mut sink = Sink::new(monotonic_ns(), ProbeEffort::Little);

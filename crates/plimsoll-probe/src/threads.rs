@@ -62,16 +62,16 @@ pub struct Thread {
     gone: bool,
 }
 
-/// Visits a few of many items at a time, in an order that jumps over indices. Threads often wake
-/// each other in index order. Visits in index order could find the same few running threads every
-/// time, or no running thread at all.
+/// Visits all items in turn, a few at a time, in an order in which neighbouring indices are far
+/// apart. Threads often wake each other in index order. Visits in index order could find the same
+/// few running threads every time, or no running thread at all.
 #[derive(Default, Clone, Copy)]
 struct RoundRobin {
     start: usize,
     length: usize,
     item_count: usize,
-    /// The position of item i in the order of visits is i * `stride` modulo `of`. The numbers
-    /// `stride` and `of` have no common factor.
+    /// The position of item i in the order of visits is i * `stride` modulo `item_count`. The
+    /// numbers `stride` and `item_count` have no common factor.
     stride: usize,
 }
 
@@ -80,7 +80,7 @@ struct RoundRobin {
 const STRIDE_PART: f64 = 0.618_034;
 
 impl RoundRobin {
-    /// Returns the next visit: the next `length` items of all `of` items.
+    /// Returns the visit after this visit, with the next `length` items of all `of` items.
     fn next(self, length: usize, of: usize) -> RoundRobin {
         let start = if of == 0 { 0 } else { (self.start + self.length) % of };
         let stride = match of == self.item_count {
@@ -111,7 +111,7 @@ fn are_coprime(a: usize, b: usize) -> bool {
 pub struct ThreadReadSchedule {
     times: RoundRobin,
     states: RoundRobin,
-    /// The number of threads in the processes that the current sample has visited so far.
+    /// The number of threads in all processes that the current sample has already read.
     passed: usize,
     /// The number of the current round of reading thread states. Thread states are reported once
     /// the current round has read the states of all threads, or of enough threads.
@@ -139,8 +139,8 @@ impl ThreadReadSchedule {
         self.is_report_due = self.states.length > 0 && self.states_read >= count.min(REPRESENTATIVE_STATES_MIN);
     }
 
-    /// Whether thread states are to be reported after this sample. [`Threads::threads_with_state`]
-    /// returns the threads whose states were read.
+    /// Whether the numbers of threads in each state must be reported after this sample.
+    /// [`Threads::threads_with_state`] returns the threads whose states were read.
     pub fn are_thread_states_due(&self) -> bool {
         self.is_report_due
     }

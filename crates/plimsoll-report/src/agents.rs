@@ -1,6 +1,6 @@
 //! Renders the agents of a fleet (machines that generate load together) as a table and as JSON
-//! fields. Each entry states the requests and the lag of one agent. The entry of a lost agent also
-//! states why the agent was lost.
+//! fields. Each agent has one entry with its number of requests and its lag behind the schedule.
+//! The entry of a lost agent also states why the agent was lost.
 //!
 //! Not here: deciding whether an agent limited the load (`plimsoll_analysis::fleet`).
 
@@ -76,7 +76,8 @@ pub(crate) struct AgentFields {
     lost: Option<String>,
 }
 
-/// Returns the JSON fields of all agents. The list is empty if no fleet generated the load.
+/// Returns the JSON fields of all agents. The list is empty if this machine alone generated the
+/// load.
 pub(crate) fn agent_fields(agents: &[AgentAccount]) -> Vec<AgentFields> {
     let scheduled = scheduled_total(agents);
     let fields = |agent| AgentFields::new(agent, scheduled);

@@ -47,7 +47,8 @@ pub enum ReportBlock {
     Heading(String),
     /// A chart, which only HTML pages show.
     Chart(ChartBlock),
-    /// Unescaped HTML, such as a flame graph, which only HTML pages show.
+    /// HTML that pages include without escaping, such as a flame graph. Other formats than HTML
+    /// pages omit this block.
     Fragment(String),
     /// A sentence with its role, such as the answer or a warning.
     Text(Tone, String),
@@ -78,8 +79,8 @@ impl Report {
         self
     }
 
-    /// Adds a chart to the report, with a table of the chart's figures. `draw` renders the chart
-    /// twice: for wide and for narrow screens.
+    /// Adds a chart to the report, with a table of the chart's figures. The function calls `draw`
+    /// twice, to render one chart for wide screens and one chart for narrow screens.
     pub fn add_responsive_chart(
         &mut self,
         draw: impl Fn(Theme) -> String,

@@ -24,7 +24,7 @@ fn column_headings(figure: &Figure) -> Vec<String> {
     columns.iter().flat_map(heading).collect()
 }
 
-/// Returns the values of a figure, one for each of its columns in the CSV.
+/// Returns the CSV cells of a figure: one value for each column that the figure has in the CSV.
 fn column_values(figure: &Figure, figure_value: FigureRef<SparseHistogram>) -> Vec<u64> {
     let Some((_, columns)) = figure.csv else { return Vec::new() };
     match figure_value {
@@ -109,7 +109,7 @@ pub fn csv_cell(text: &str) -> String {
     }
 }
 
-/// Returns the name for the purpose of a load, which is the same in every output format.
+/// Returns the name for the purpose of a load. Every output format uses the same name.
 pub fn load_purpose_name(purpose: LoadPurpose) -> &'static str {
     match purpose {
         LoadPurpose::Run => "run",

@@ -20,8 +20,8 @@ pub struct DiffSide<'a> {
     pub levels: &'a [Level],
 }
 
-/// Returns a row for each load that both recordings contain: the change, the level of A, and the
-/// level of B.
+/// Returns a row for each load that both recordings measured: the change, the figures of A, and the
+/// figures of B.
 fn common_load_rows(sides: &[DiffSide; 2]) -> Vec<(LevelChange, Level, Level)> {
     let of = |side: &DiffSide, load: f64| side.levels.iter().find(|l| l.load == load).cloned();
     let row = |change: LevelChange| Some((change, of(&sides[0], change.load)?, of(&sides[1], change.load)?));

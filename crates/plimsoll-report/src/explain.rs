@@ -45,13 +45,13 @@ pub(crate) fn request_place_headings(findings: &Findings) -> [&'static str; 4] {
     ["where requests are", low, line, past]
 }
 /// The smallest share (0 to 1) of the requests in flight for which a place in the system is shown.
-/// The share at one of the three loads is enough.
+/// A place is shown if its share reaches this limit at one or more of the three loads.
 const PLACE_SHARE_MIN: f64 = 0.02;
 
-/// Returns the places in the system where requests in flight are. A place with less than
-/// `PLACE_SHARE_MIN` of the requests at every load is omitted. Each place has its share of the
-/// requests in flight at the low load, at the load line and above the load line. The places are
-/// sorted by their share at the highest load, largest first.
+/// Returns the places in the system where requests in flight are, such as a queue of the server. A
+/// place with less than `PLACE_SHARE_MIN` of the requests at every load is omitted. Each place has
+/// its share of the requests in flight at the low load, at the load line and above the load line.
+/// The places are sorted by their share at the highest load, largest first.
 fn request_places(explanation: &Explanation) -> Vec<(InFlightState, [Option<f64>; 3])> {
     let share =
         |place: InFlightState| [0, 1, 2].map(|at| Some(explanation.request_places[at].as_ref()?.share_at_place(place)));
@@ -67,8 +67,9 @@ fn request_places(explanation: &Explanation) -> Vec<(InFlightState, [Option<f64>
 const OTHER_PLACES: &str = "other places";
 
 /// Formats the rows of the table that shows where in the system requests are. Each share has a bar
-/// of one character for each 10 %. Only the first `rows_max` places have their own row. A last row
-/// has the sum of all other places, if this sum is large enough to be shown.
+/// of one character for each 10 %. Only the first `rows_max` places have their own row. The last
+/// row has the sum of all other places, if this sum is at least `PLACE_SHARE_MIN` at one of the
+/// loads.
 pub(crate) fn request_place_rows(explanation: &Explanation, rows_max: usize) -> Vec<Vec<String>> {
     let bar = |share: f64| format!("{} {}", "\u{2588}".repeat((share * 10.0).round() as usize), percent(share));
     let cell = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| bar(share).trim_start().to_owned());
@@ -86,8 +87,8 @@ pub(crate) fn request_place_rows(explanation: &Explanation, rows_max: usize) -> 
     rows
 }
 
-/// The smallest share (0 to 1) of requests at an unknown place that gets a note. The note explains
-/// how to observe these requests.
+/// If at least this share (0 to 1) of the requests in flight is at an unknown place, the report has
+/// a note. The note explains how to observe the requests at the unknown place.
 const UNOBSERVED_SHARE_MIN: f64 = 0.2;
 
 /// Returns a note if many requests in flight are at an unknown place in the system, otherwise
@@ -119,7 +120,8 @@ fn request_places_svg(explanation: &Explanation, theme: Theme) -> String {
     evidence_chart(&heading, &bars, theme)
 }
 
-/// Returns the headings of the table of signals that are evidence for the shown causes.
+/// Returns the headings of the evidence table. Each row of the table is a signal (measured figure)
+/// that is evidence for a cause.
 fn evidence_headings(findings: &Findings) -> [&'static str; 6] {
     let [low, line, past] = level_headings(findings);
     ["signal", low, line, past, "evidence for", "from"]
@@ -147,7 +149,8 @@ fn evidence_bars(evidence: &SignalEvidence) -> EvidenceBars {
     }
 }
 
-/// Draws the signals that are evidence for the shown causes, at each of the three steady loads.
+/// Draws the signals (measured figures) that are evidence for causes, at each of the three steady
+/// loads.
 pub(crate) fn evidence_svg(explanation: &Explanation, theme: Theme) -> String {
     let bars: Vec<EvidenceBars> = explanation.evidence.iter().map(evidence_bars).collect();
     let heading = Heading {
@@ -157,8 +160,8 @@ pub(crate) fn evidence_svg(explanation: &Explanation, theme: Theme) -> String {
     evidence_chart(&heading, &bars, theme)
 }
 
-/// Formats the effect that each remaining cause predicts for an experiment. The text is printed
-/// before the experiment starts.
+/// Formats what each cause that was not ruled out predicts about the throughput in an experiment.
+/// The text is printed before the experiment starts.
 pub fn prediction_text(intervention: Intervention, predicted: &[(Cause, String)]) -> String {
     match (intervention, predicted) {
         (Intervention::Control, _) => {

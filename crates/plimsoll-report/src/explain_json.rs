@@ -53,9 +53,9 @@ enum FunctionsFields<'a> {
     Sampled(SampledFields<'a>),
 }
 
-/// Chooses the source of the functions that use CPU time. The first choice is the server's own
-/// profiles, if the profiles of two loads could be compared. The second choice is samples of the
-/// kernel, and the third is profiles without a comparison.
+/// Chooses the source of the functions' CPU cost in the document. The first choice is the server's
+/// own profiles, if the profiles of two loads could be compared. The second choice is stack samples
+/// that the kernel took. The last choice is the server's own profiles without a comparison.
 fn choose_functions<'a>(
     explanation: &'a Explanation,
     profiles: Option<&'a Assessment<SingleTargetProfiles>>,

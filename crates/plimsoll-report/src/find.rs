@@ -97,8 +97,8 @@ pub(crate) fn find_answer(findings: &Findings, doubts: &Doubts) -> String {
     line + &doubts + &disturbed
 }
 
-/// Formats `rps` as a multiple of the access log's rate. The text is a prefix for the rate itself.
-/// The prefix is empty if the search replays no log.
+/// Formats `rps` as a multiple of the access log's rate, such as `2 times the log, `. The caller
+/// prints this text directly before the rate. The text is empty if the search replays no log.
 pub(crate) fn log_multiple_prefix(findings: &Findings, rps: f64) -> String {
     findings.log.map_or_else(String::new, |log| {
         format!("{} times the log, ", format::format_factor(log.multiple_of_mean_rate(rps)))
@@ -121,8 +121,8 @@ pub(crate) fn missing_lower_bound_text(findings: &Findings) -> String {
     }
 }
 
-/// Formats a proven load line with its interval. `longest_pass` is appended to the text, and
-/// states for how long loads met the SLO.
+/// Formats a proven load line with its interval. `longest_pass` is the end of the text: empty, or
+/// for how long a load at the load line met the SLO.
 pub(crate) fn proven_load_line_text(findings: &Findings, upper: f64, longest_pass: &str) -> String {
     let LoadLine { rps, lower, .. } = findings.load_line_rps;
     let (counted, slo, arrivals) = (findings.rate_unit, &findings.slo, arrivals_text(findings.arrivals));
@@ -185,16 +185,16 @@ const INTERVAL_90_STANDARD_ERRORS: f64 = 1.645;
 pub(crate) const TRIAL_HEADINGS: [&str; 9] =
     ["trial", "load", "length", "goodput", "success", "p50", "p99", "lag p99", "verdict"];
 
-/// Formats one trial as a table row: kind, load, length, goodput, success, p50, p99, lag of the
-/// generator, verdict and reason.
+/// Formats one trial as a table row: kind, load, length, goodput, success rate, p50, p99, lag of
+/// the generator, verdict. The cell of the verdict also states the reason for the verdict.
 pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
     let load = match trial.load {
         OfferedLoad::Rate(offered) => format!("{}/s", rate(offered)),
         OfferedLoad::Users(number) => users_text(number),
     };
     let verdict = match (trial.purpose, trial.verdict) {
-        // The row shows no verdict for closed-loop trials, and for loads that only drain queues or
-        // warm up the server. These loads do not test the SLO.
+        // Closed-loop trials, and loads that only drain queues or warm up the server, do not test
+        // the SLO. The row of such a load therefore never states that the SLO was met or broken.
         (LoadPurpose::Settle | LoadPurpose::Peak | LoadPurpose::Saturate, Verdict::Pass | Verdict::Fail) => {
             String::new()
         }
@@ -215,11 +215,11 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
 }
 
 /// The middle columns of the live log, each as a pair: the index of the cell in [`trial_row`], and
-/// the width in characters. In each row, the time and the kind of the trial precede the middle
-/// columns, and the verdict follows them.
+/// the width in characters. Each row begins with the time and the kind of the trial. The middle
+/// columns and the verdict follow.
 const LIVE_COLUMNS: [(usize, usize); 6] = [(1, 12), (2, 8), (3, 12), (4, 8), (5, 7), (6, 7)];
-/// The cells of [`trial_row`] that are dropped if the terminal is narrow, by index. The cell that
-/// comes first in the list is dropped first.
+/// The indices of the cells of [`trial_row`] that a narrow terminal omits, in the order in which
+/// the cells are omitted.
 const OMITTED_CELLS: [usize; 4] = [3, 2, 5, 4];
 /// The width in characters of the columns that are always shown: time, kind and verdict of a trial.
 const LIVE_LOG_FIXED_WIDTH: usize = 8 + 2 + 7 + 2 + 4;
@@ -230,8 +230,8 @@ const LIVE_INDENT: usize = 10;
 fn live_columns(columns: Option<usize>) -> Vec<(usize, usize)> {
     let mut shown = LIVE_COLUMNS.to_vec();
     let wide = |shown: &[(usize, usize)]| LIVE_LOG_FIXED_WIDTH + shown.iter().map(|cell| cell.1 + 2).sum::<usize>();
-    // Terminals below 110 columns show only the table columns that fit into 79 characters. The
-    // reason of a verdict then has space on the line.
+    // On terminals below 110 columns, the columns up to the verdict use at most 79 characters. The
+    // reason for the verdict may then fit on the same line.
     let room = columns.map_or(usize::MAX, |columns| if columns < 110 { columns.min(79) } else { columns });
     for left_out in OMITTED_CELLS {
         if wide(&shown) <= room {
@@ -250,7 +250,7 @@ fn live_row(at: &str, cells: &[String], columns: Option<usize>) -> String {
     let (verdict, reason) = cells[8].split_once(": ").unwrap_or((&cells[8], ""));
     row.push_str(&format!("  {verdict}"));
     let row = row.trim_end();
-    // A reason that does not fit on the line of its verdict is printed on the lines below.
+    // A reason that does not fit on the line of its verdict is printed on the next lines.
     match (reason.is_empty(), columns) {
         (true, _) => row.to_owned(),
         (false, Some(columns)) if display_width(row) + 2 + display_width(reason) >= columns => {
@@ -375,7 +375,8 @@ pub(crate) fn needed_instances_text(needed: &InstanceEstimate, arrivals_word: &s
     }
 }
 
-/// Formats the probable bottleneck at the load line, and the command that would verify it.
+/// Formats the probable bottleneck at the load line, and the command that would verify the
+/// bottleneck.
 fn bottleneck_text(context: &RunContext, held_by: &Bottleneck) -> String {
     let asked = match context.plan.traffic.routes.as_slice() {
         [_] => format!("plimsoll explain {}", context.url()),
@@ -385,8 +386,9 @@ fn bottleneck_text(context: &RunContext, held_by: &Bottleneck) -> String {
 }
 
 /// Renders the report of a search. `doubts` is the evidence against the load line, which the answer
-/// states. `held_by` is the probable bottleneck, if the trials show a bottleneck clearly.
-/// `with_trials` adds the table of all trials, which the live log may have printed already.
+/// states. `held_by` is the probable bottleneck, or `None` if the trials show no bottleneck
+/// clearly. `with_trials` adds the table of all trials, which the live log may have printed
+/// already.
 pub(crate) fn find_report(
     experiment: &Experiment,
     context: &RunContext,
@@ -467,8 +469,8 @@ pub(crate) fn find_report(
     report
 }
 
-/// Formats the number of loopback source addresses, if some loads had to use another address than
-/// the default. Returns `None` if all loads or no load used the default address.
+/// Formats how many loopback source addresses the loads used, if only some loads had to change from
+/// the default address. Returns `None` if all loads or no load used the default address.
 fn source_addresses_fact(trials: &[Trial]) -> Option<(&'static str, String)> {
     let source = |trial: &Trial| match trial.run.injectors.first()?.sources.as_slice() {
         [only] if only.count() == 1 => Some(only.nth(0)),

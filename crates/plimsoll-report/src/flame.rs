@@ -60,12 +60,13 @@ pub struct FlameGraph<'a> {
     /// The line below the heading: the kind of samples, the duration of the profile, and the
     /// samples that are not shown.
     pub subtitle: &'a str,
-    /// The unit of the values as pprof names it, such as `nanoseconds`; `percent` for shares.
+    /// The unit of the values: a unit name of pprof, such as `nanoseconds`, or `percent` if the
+    /// values are shares.
     pub unit: &'a str,
-    /// The quantity that the values are divided by, such as `request`; `None` if they are not
-    /// divided.
+    /// The quantity that the values were divided by, such as `request`; `None` if the values were
+    /// not divided.
     pub divisor: Option<&'a str>,
-    /// The sum of the values of all stacks, for example of their samples.
+    /// The sum of the values of all stacks. The width of each frame is relative to this sum.
     pub total: f64,
 }
 

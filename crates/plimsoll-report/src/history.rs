@@ -22,9 +22,9 @@ const SPARKLINE_CHARS_MAX: usize = 72;
 /// The characters of a sparkline, from low to high.
 const SPARKLINE_CHARACTERS: [char; 8] =
     ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
-/// The empty space in a sparkline. The space above is a share of the highest value, and the space
-/// below is a share of the lowest value. Because of the empty space, small noise does not fill the
-/// whole height of the sparkline.
+/// The empty space in a sparkline above the highest value and below the lowest value, as a share of
+/// the value. Because of the empty space, small noise does not fill the whole height of the
+/// sparkline.
 const SPARKLINE_MARGIN_SHARE: f64 = 0.05;
 
 /// The lanes (series of comparable runs) to show, and how to show them.
@@ -89,8 +89,8 @@ fn point_name(lane: &ComparableRunSeries, point: usize, order: SeriesOrder) -> S
     }
 }
 
-/// Formats which other measures (CPU, p99, cause, functions) changed at the same point of a lane
-/// (series of comparable runs). Returns `None` if no other measure changed.
+/// Formats which other measures (CPU, p99, cause, functions) changed at the same time as the rate
+/// of a lane (series of comparable runs). Returns `None` if no other measure changed.
 fn concurrent_changes_text(moved: &ConcurrentChanges) -> Option<String> {
     let mut parts = Vec::new();
     if let Some((before, after)) = moved.cpu_us {
@@ -168,8 +168,8 @@ fn lane_facts(lane: &ComparableRunSeries, order: SeriesOrder) -> Vec<(&'static s
 
 const LANE_TABLE_HEADINGS: [&str; 7] = ["commit", "made", "line or goodput", "change", "cause", "p99", "CPU a request"];
 
-/// Formats one table row for each of the latest `last` runs of a lane (series of comparable runs),
-/// the oldest run first.
+/// Formats one table row for each of the latest `rows_max` runs of a lane (series of comparable
+/// runs), the oldest run first.
 fn lane_rows(lane: &ComparableRunSeries, rows_max: usize) -> Vec<Vec<String>> {
     let changed: Vec<(usize, &SeriesChange)> =
         lane.changes.iter().map(|found| (lane.points[found.point.at].runs[0], found)).collect();
@@ -385,8 +385,8 @@ impl GateView<'_> {
     /// Formats the command of a controlled comparison, which can prove whether the commit is worse.
     fn prove_command(&self) -> String {
         let commit = self.run.revision.as_ref().map_or("HEAD", |revision| revision.commit.get(..9).unwrap_or("HEAD"));
-        // If a run is tagged with a service name, this function does not know the URL, so the user
-        // must replace `/PATH` in the command.
+        // A run that is tagged with a service name does not contain the URL of the service. The
+        // command then has the placeholder `/PATH`, which the user must replace.
         let is_named = self.run.tags.iter().any(|(key, _)| key == "service");
         let url = if is_named { "/PATH".to_owned() } else { shell::quote_if_needed(&self.run.service) };
         format!(

@@ -121,7 +121,7 @@ impl<'a> LoadSetupFields<'a> {
 
 impl<'a> CommonDocumentFields<'a> {
     /// Creates the common fields of an experiment's document. `made` contains the settings of the
-    /// experiment's loads, or is `None` if the experiment has no load.
+    /// experiment's loads; `None` means that the experiment has no load.
     pub(crate) fn new(
         schema: &'static str,
         experiment: &'a Experiment,
@@ -173,7 +173,8 @@ impl<'a> From<&'a Interference> for InterferenceFields<'a> {
     }
 }
 
-/// The distribution of times in ns, or of sizes in bytes. A percentile is null if it is not known.
+/// The distribution of times in ns, or of sizes in bytes. A percentile is null if too few values
+/// were measured to state the percentile.
 #[derive(Serialize)]
 pub(crate) struct DistributionFields {
     count: u64,
@@ -234,8 +235,8 @@ impl Serialize for FailureCountFields<'_> {
     }
 }
 
-/// Serialises a tally (counts by numeric key) as a JSON map. The second field is the function that
-/// formats a key as text.
+/// Serialises a tally (counts by numeric key) as a JSON map. The second field of this type is the
+/// function that formats a key of the tally as text.
 struct KeyedCounts<'a, F>(&'a CountsByKey, F);
 
 impl<F: Fn(u16) -> String> Serialize for KeyedCounts<'_, F> {

@@ -1,6 +1,6 @@
 //! Renders results as JUnit XML, which CI systems show as passed and failed tests.
 //!
-//! Not here: deciding which results fail a CI job (the caller decides this).
+//! Not here: deciding which results fail a CI job. The caller of this file decides.
 
 use crate::chart::escape_xml;
 use crate::prove::prove_answer;
@@ -69,8 +69,8 @@ pub(crate) fn search_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
     ]
 }
 
-/// Returns a test case for each load of an experiment and each of the conditions `demands`. The
-/// cases of a load are skipped if the load generator was the limit.
+/// Returns one test case for each pair of a load of the experiment and a condition in `demands`. If
+/// the load generator was the limit of a load, all test cases of this load are skipped.
 pub(crate) fn all_load_cases(experiment: &Experiment, demands: &Conditions) -> Vec<Case> {
     let loads = measured_loads(experiment).into_iter();
     loads.flat_map(|load| load_cases(&load_text(&load.run.plan), &load, demands)).collect()

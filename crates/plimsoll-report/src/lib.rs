@@ -2,8 +2,9 @@
 //! blocks, and a report becomes text, Markdown or an HTML page. Findings also become JSON, CSV,
 //! JUnit XML and charts.
 //!
-//! This crate does not depend on the load generator or on the computation of figures. The crate
-//! returns text; the binary decides where the text goes.
+//! This crate does not depend on the load generator. Other crates, such as `plimsoll_analysis`,
+//! compute the figures that this crate renders. The crate returns text; the binary decides where
+//! the text goes.
 
 #![forbid(unsafe_code)]
 

@@ -141,8 +141,8 @@ fn profile_kind_text(kind: &ProfileTotals, names: [&str; 2]) -> Option<String> {
     Some(format!("{} {}", kind.sample_type, texts.collect::<Vec<_>>().join(", ")))
 }
 
-/// A function is omitted from the table if at least this share of its cost is in one callee. The
-/// omission keeps chains of callers, such as middleware, from filling the table of functions.
+/// A function is omitted from the table if at least this share of its cost is in one callee.
+/// Without this rule, chains of callers such as middleware would fill the table of functions.
 const CALLEE_COST_SHARE_MIN: f64 = 0.97;
 
 /// Adds the table of the functions with the highest cost, and a sentence about functions whose cost

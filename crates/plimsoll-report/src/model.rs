@@ -1,6 +1,6 @@
-//! The report of a traffic model that was derived from access logs, as text and as the document
-//! `plimsoll.model/1`. The report states the content of the model and its differences from the
-//! logs.
+//! Renders the report of a traffic model that was derived from access logs, as text and as the
+//! document `plimsoll.model/1`. The report states the content of the model and its differences from
+//! the logs.
 //!
 //! Not here: deriving the model (`plimsoll_logs::modelling`).
 

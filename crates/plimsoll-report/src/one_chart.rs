@@ -34,7 +34,7 @@ pub enum ChartKind {
 }
 
 impl ChartKind {
-    /// Returns the kind of chart that shows the most about a kind of study.
+    /// Returns the kind of chart that is drawn for a study if the user names no kind of chart.
     fn best_chart_kind(spec: &ExperimentSpec) -> ChartKind {
         match spec {
             ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) => ChartKind::Line,

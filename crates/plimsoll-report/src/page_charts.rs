@@ -25,7 +25,7 @@ const CHART_INTERVALS_MAX: usize = 150;
 /// The number of rows of a heat map. Each row is a range of latencies.
 const HEAT_MAP_ROWS: usize = 48;
 
-/// The data that a page shows in addition to the recorded experiment.
+/// The contents of a page that are not part of the recorded experiment.
 #[derive(Debug, Clone, Default)]
 pub struct PageAdditions {
     /// The path of the run file for the command lines that the page shows; empty if there is no run

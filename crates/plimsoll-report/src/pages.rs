@@ -66,8 +66,8 @@ pub fn shorten_to_summary(mut page: Report, is_sweep: bool) -> Report {
     page
 }
 
-/// Returns different names for two files. A name is the file name without extension, preceded by as
-/// many folders as needed to tell the files apart.
+/// Returns different names for two files. Each name is the file name without extension. If the file
+/// names are equal, the names begin with as many folders as needed to differ.
 pub fn distinct_names(a: &Path, b: &Path) -> [String; 2] {
     let names = [a, b].map(|path| {
         let parts: Vec<_> = path.with_extension("").components().map(|c| c.as_os_str().to_owned()).collect();

@@ -68,9 +68,9 @@ pub fn profile_facts(profile: &Profile, column: &ValueType, total: i64) -> Strin
     text
 }
 
-/// Renders the table of functions with at most `limit` rows. If the root frame of each stack names
-/// a group of stacks, such as a process, `group` is the word for such a group. A separate table
-/// then has a row for each group.
+/// Renders the table of functions with at most `limit` rows. In some profiles, the root frame of
+/// each stack names a group of stacks, such as a process. `group` is the word for such a group, and
+/// adds a separate table with a row for each group.
 pub fn function_table_report(
     profile: &Profile,
     column: &ValueType,
@@ -165,8 +165,8 @@ pub fn profile_document(functions: &[Function], column: &ValueType, top: &Functi
     })
 }
 
-/// Returns the unit of the costs in a comparison of profiles. The second value names the divisor of
-/// the costs, such as `request`; `None` for shares.
+/// Returns the unit of the costs in a comparison of profiles. The second returned value is the
+/// quantity that the costs were divided by, such as `request`; `None` if the costs are shares.
 pub fn diff_cost_unit(comparison: &ProfileDiff) -> (&str, Option<&'static str>) {
     match comparison.basis {
         CostDivisor::Requests { .. } => (&comparison.sample_type.unit, Some("request")),

@@ -60,8 +60,8 @@ fn progress_bar(share: f64, width: usize, unicode: bool) -> String {
 }
 
 /// Wraps `text` into lines of at most `columns` characters, and cuts words that are longer than a
-/// line. Because no line exceeds the terminal's width, the number of terminal rows to erase later
-/// is known.
+/// line. No line exceeds the terminal's width, so the caller knows how many terminal rows to erase
+/// before the next update.
 fn wrap_lines(text: &str, columns: usize, indent: usize) -> impl Iterator<Item = String> {
     let lines = wrap_text(text, Some(columns), indent);
     lines.lines().map(|line| line.chars().take(columns).collect()).collect::<Vec<String>>().into_iter()

@@ -249,7 +249,7 @@ fn inconclusive_text(proof: &ComparisonResult) -> String {
             format!("not provable: {}{advice}", missing_measure_text(*why))
         }
         (_, Some(one), Some(estimate)) => {
-            // A 95 % interval that excludes the ratio 1 (no change) gives no verdict alone. A
+            // A 95 % interval that excludes the ratio 1 (no change) is not enough for a verdict. A
             // verdict also depends on the margin, and on a stricter test.
             if one.ratio_interval.is_some_and(|interval| !interval.contains(1.0)) {
                 return format!("inconclusive, though a difference is likely: {estimate}{advice}");

@@ -3,8 +3,8 @@
 
 use plimsoll_analysis::{Remedy, Sentence};
 
-/// Returns the flag that applies a remedy. The text has a value after the flag only if just one
-/// value helps (`--close reset`), or as a placeholder (`--metrics URL`).
+/// Returns the flag that applies a remedy. The text is only the name of the flag, unless just one
+/// value helps (`--close reset`) or the value has a placeholder (`--metrics URL`).
 fn remedy_flag(remedy: Remedy) -> &'static str {
     match remedy {
         Remedy::Budget => "--budget",

@@ -1,5 +1,5 @@
-//! The report fields of a load that replays an access log. The fields state how the responses
-//! differ from those in the log, and the load line as a multiple of the log's rate.
+//! The report fields of a load that replays an access log. The fields compare the responses with
+//! the responses in the log, and state the load line as a multiple of the log's rate.
 //!
 //! Not here: the figures of the log's endpoints, which are reported as routes.
 

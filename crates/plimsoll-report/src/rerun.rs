@@ -2,8 +2,8 @@
 //! secret values, and the messages name the flags that supply the values. A message also states why
 //! a command cannot be repeated.
 //!
-//! Not here: the recorded command line (`spelling`), and filling in the values
-//! (`plimsoll_model::completion`).
+//! Not here: building the recorded command line (`repeat_command`), and filling in the withheld
+//! values (`plimsoll_model::completion`).
 
 use plimsoll_model::TextKind;
 use plimsoll_model::completion::{MissingInput, RestoreError};

@@ -62,8 +62,9 @@ impl<'a> ResultView<'a> {
         }
     }
 
-    /// Renders the first screen for a terminal of `columns` columns: in a few lines the answer, its
-    /// certainty, and the next step. [`ResultView::render_text`] renders the full text.
+    /// Renders the first screen for a terminal of `columns` columns. The screen states the answer,
+    /// its certainty and the next step in a few lines; [`ResultView::render_text`] renders the full
+    /// text.
     pub fn render_screen(&self, colour: bool, columns: Option<usize>) -> String {
         let (doubts, finding) = self.finding.doubts_and_figures();
         let mut screen: Screen = match finding {
@@ -81,16 +82,17 @@ impl<'a> ResultView<'a> {
             Finding::Prove(found) => prove_screen(&self.prove_context(&found.blocks), &found.comparison),
             Finding::Ladder(found) => ladder_screen(&self.prove_context(&found.blocks), &found.ladder),
         };
-        // The warnings omit the doubt about an incomplete recording, because that doubt was
-        // reported when the file was read. The screen of a search shows the doubts about the load
-        // line next to the load line itself.
+        // The warnings omit the doubt about an incomplete recording, because the user saw that
+        // doubt when the file was read. The warnings of a search also omit the doubts about the
+        // load line, because the screen shows these doubts next to the load line.
         let searched = matches!(finding, Finding::Find(_));
         let elsewhere = |kind: DoubtKind| kind == DoubtKind::CutOff || searched && kind.is_inline();
         let warnings = doubts.iter().filter(|doubt| !elsewhere(doubt.kind));
         let warnings = warnings.map(|doubt| (doubt.kind, doubt_sentence(finding, doubt)));
         let of_profiles = self.profiles.into_iter().flat_map(|profiles| profiles.doubts().iter());
-        // Doubts about profiles affect no figure outside the profiles. All doubts about profiles
-        // get the kind `Unmeasured`, which the screen counts but does not print.
+        // Doubts about profiles affect no figure outside the profiles, so the screen counts these
+        // doubts without printing them. The screen only counts doubts of the kind `Unmeasured`, so
+        // all doubts about profiles get this kind.
         let of_profiles = of_profiles.map(|doubt| (DoubtKind::Unmeasured, sentence_text(&doubt.text)));
         if let Some(text) = self.profiles.and_then(profiled_functions_text)
             && !matches!(finding, Finding::Explain(_))
@@ -105,9 +107,9 @@ impl<'a> ResultView<'a> {
     /// report includes the rows that the live log printed during the measurement.
     fn text_report(&self, in_full: bool) -> Report {
         let (doubts, finding) = self.finding.doubts_and_figures();
-        // The warnings omit the doubt about an incomplete recording, because that doubt was
-        // reported when the file was read. For a sweep, the warnings omit the levels that could not
-        // be measured, because the sweep's table shows those levels.
+        // The warnings omit the doubt about an incomplete recording, because the user saw that
+        // doubt when the file was read. For a sweep, the warnings omit the levels that could not be
+        // measured, because the sweep's table shows those levels.
         let mut report = doubt_warnings(finding, doubts, |kind| match kind {
             DoubtKind::CutOff => false,
             DoubtKind::Unmeasured => !matches!(finding, Finding::Sweep(_)),
@@ -356,12 +358,12 @@ pub(crate) fn both_sides_profiles_report(profiles: &Assessment<BothSidesProfiles
     report
 }
 
-/// Renders doubts about the figures as warnings, which stand above the figures. Only doubts of a
-/// kind for which `of` returns true are included.
+/// Renders doubts about the figures as warnings, which are printed above the figures. A doubt is
+/// included only if `is_included` returns true for its kind.
 fn doubt_warnings(finding: &Finding, doubts: &Doubts, is_included: impl Fn(DoubtKind) -> bool) -> Report {
     let mut report = Report::default();
-    // The answer of a search or an explanation already states the doubts about the load line, so
-    // the warnings omit those doubts.
+    // The warnings omit the doubts about the load line, because the answer of a search or an
+    // explanation already states these doubts.
     let beside = |kind: DoubtKind| matches!(finding, Finding::Find(_) | Finding::Explain(_)) && kind.is_inline();
     for doubt in doubts.iter().filter(|doubt| !beside(doubt.kind) && is_included(doubt.kind)) {
         report.add_sentence(Tone::Warning, doubt_sentence(finding, doubt));
@@ -388,8 +390,8 @@ fn doubt_sentence(finding: &Finding, doubt: &Doubt) -> String {
     }
 }
 
-/// Returns the field of the JSON document that states a doubt of this kind. Returns `None` if the
-/// document states the doubt in its list `warnings`.
+/// Returns the name of the JSON field that states a doubt of this kind. Returns `None` if the
+/// document has no such field and states the doubt in its list `warnings`.
 fn json_field_of_doubt(finding: &Finding, kind: DoubtKind) -> Option<&'static str> {
     match (finding, kind) {
         (Finding::Run(_), DoubtKind::Unsent) => Some("generator"),

@@ -17,8 +17,8 @@ use plimsoll_model::{
 };
 use std::borrow::Cow;
 
-/// The settings and machines of a load or a search, which the report states in addition to the
-/// figures.
+/// The settings and machines of a load or a search, which a report states in addition to the
+/// measured figures.
 #[derive(Debug, Clone)]
 pub struct RunContext<'a> {
     /// The settings of the load that was generated.
@@ -29,7 +29,8 @@ pub struct RunContext<'a> {
     pub cores: u32,
     /// Whether the target server is on this machine.
     pub is_target_local: bool,
-    /// The adjustments of the plan to the limits of this machine, each as a text.
+    /// The changes that plimsoll made to the plan because of the limits of this machine, each as a
+    /// text.
     pub plan_adjustments: &'a [String],
     /// The figures of each agent of a fleet; empty if this machine generated the load.
     pub agents: Vec<AgentAccount>,
@@ -330,8 +331,8 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
     ]);
     let mut rows = vec![latency_row("response time", &summary.routes_sum.response)];
     // The response time, service time and time to first byte are equal if requests never wait
-    // before sending and responses arrive in one piece. Kinds of times with equal values share one
-    // row of the table.
+    // before sending and responses arrive in one piece. Times with equal values share one row of
+    // the table.
     let mut alike = Vec::new();
     for (name, latency) in
         [("service time", &summary.routes_sum.service), ("time to first byte", &summary.routes_sum.ttfb)]
@@ -376,8 +377,8 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
     report
 }
 
-/// Lists the quantiles of the response time that are not shown because too few requests are slower
-/// than the quantile. Returns `None` if all quantiles are shown.
+/// Lists the quantiles of the response time that are not shown, because too few requests were
+/// slower than the quantile. Returns `None` if the report shows all quantiles.
 pub(crate) fn unreliable_quantiles_fact(summary: &Summary) -> Option<(&'static str, String)> {
     let response = &summary.routes_sum.response;
     let few: Vec<&str> = response.quantiles.unstated_quantile_names().collect();
@@ -461,8 +462,8 @@ fn http_version_text(plan: &PlanRecord, summary: &Summary) -> String {
     text
 }
 
-/// Returns the counts of a tally (a count for each numeric code, such as an HTTP/2 error code). The
-/// function `text` formats each code.
+/// Returns the counts of a tally, each with the text of its code. A tally has a count for each
+/// numeric code, such as an HTTP/2 error code, and the function `text` formats a code.
 fn labelled_counts(tally: &CountsByKey, text: impl Fn(u16) -> String) -> Vec<(String, u64)> {
     tally.iter().map(|(key, count)| (text(key), count)).collect()
 }

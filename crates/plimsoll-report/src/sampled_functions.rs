@@ -36,7 +36,8 @@ pub(crate) fn functions_report(functions: &FunctionObservation) -> Report {
     report
 }
 
-/// Formats which samples are missing in the costs, and why; empty if no sample is missing.
+/// Formats which stack samples are missing in the costs of functions, and why. The text is empty if
+/// no sample is missing.
 fn missing_samples_text(costs: &FunctionCosts) -> String {
     let kernel =
         if costs.covers_kernel { "" } else { "; the samples contain no kernel time, which only root may sample" };

@@ -1,5 +1,5 @@
-//! Renders what probes observed on the server. The result is facts of a report, the member `server`
-//! of a JSON document, or a CSV file of all readings.
+//! Renders what probes observed on the server. The forms are facts of a report, the member `server`
+//! of a JSON document, and a CSV file of all readings.
 
 use crate::block::Report;
 use crate::format::{bytes, count, duration, rate};

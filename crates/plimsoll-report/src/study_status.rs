@@ -20,9 +20,9 @@ use plimsoll_analysis::study::{ComparisonStudy, ExplainStudy, History, LoadLineS
 use plimsoll_model::intervention::setting_value_index;
 use plimsoll_model::{ArmIndex, ExperimentSpec, Intervention, LevelDurations, LoadPurpose, SweepSpec};
 
-/// The number of blocks (rounds of measurements) after which the live log of a comparison gets
-/// another row. A block measures every side once. The log also gets a row at each planned interim
-/// test.
+/// The live log of a comparison gets another row after this number of blocks. A block is one round
+/// of measurements, in which every side is measured once. The log also gets a row at each planned
+/// interim test.
 const BLOCKS_BETWEEN_LOG_ROWS: usize = 20;
 
 /// What a study does now, and why.

@@ -230,8 +230,8 @@ pub struct RouteDat {
     pub lines: String,
 }
 
-/// Returns the `.dat` lines of each route, in the order of the plan. The result is empty for a
-/// sweep of a single route.
+/// Returns the `.dat` lines of each route, in the order of the plan. A sweep with a single route
+/// has no separate `.dat` lines for its route, so the returned list is empty.
 pub fn dat_by_route(levels: &[SweepLevel]) -> Vec<RouteDat> {
     let mut files: Vec<RouteDat> = Vec::new();
     for level in levels {

@@ -71,9 +71,9 @@ impl<'a> Grid<'a> {
         column + 1 == self.natural_widths.len()
     }
 
-    /// Returns the minimum width of a column, which is the width of its widest word. The minimum
-    /// width of the last column may be smaller, because text with wider words is printed below the
-    /// row.
+    /// Returns the minimum width of a column, which is the width of its widest word. The last
+    /// column may be narrower than its widest word, because a text with wider words is printed
+    /// below the row.
     fn minimum_width(&self, column: usize) -> usize {
         let cells = self.lines.iter().filter_map(|line| line.get(column));
         let widest = cells.map(|cell| widest_unbreakable_width(cell)).max().unwrap_or(0);
@@ -98,8 +98,8 @@ impl<'a> Grid<'a> {
         let mut out = String::new();
         for line in &self.lines {
             let cell = |column: usize| line.get(column).map_or("", String::as_str);
-            // If a word is too wide for the last column, the text of the cell is printed below the
-            // row.
+            // If a word is wider than the last column, the text of the cell with the word is
+            // printed below the row.
             let below = |column: usize| self.is_last(column) && widest_unbreakable_width(cell(column)) > widths[column];
             let parts: Vec<Vec<String>> = (0..widths.len())
                 .map(|column| match below(column) {
@@ -141,7 +141,8 @@ fn split_into_narrow_tables(grid: &Grid, columns: usize) -> Option<String> {
             taken += grid.natural_widths[next] + 2;
             next += 1;
         }
-        // A column that is too wide for the terminal still gets its own table.
+        // Even a column that is too wide for the terminal is put into a table, so that the loop
+        // always advances.
         next = next.max(from + 1);
         let cells = |line: &&[String]| {
             let chosen = std::iter::once(0).chain(from..next);

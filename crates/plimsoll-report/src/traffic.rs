@@ -132,8 +132,8 @@ pub(crate) fn traffic_notes(figures: &LogFigures) -> Vec<String> {
     notes
 }
 
-/// Formats the mean, three quantiles and the maximum of a distribution. The function `unit` formats
-/// one value.
+/// Formats the mean, three quantiles and the maximum of a distribution. The function `format_value`
+/// formats one value.
 fn distribution_text(histogram: &Histogram, format_value: &dyn Fn(f64) -> String) -> String {
     let at = |q| format_value(histogram.quantile_ns(q) as f64);
     format!(
@@ -146,8 +146,8 @@ fn distribution_text(histogram: &Histogram, format_value: &dyn Fn(f64) -> String
     )
 }
 
-/// Formats the first `most` entries of a list with their share of `whole`, and the number of
-/// further entries.
+/// Formats the first `entries_max` entries of a list with their shares of `whole`, and the number
+/// of entries that were omitted.
 fn format_top_shares<'a>(parts: impl Iterator<Item = (String, u64)> + 'a, whole: u64, entries_max: usize) -> String {
     let all: Vec<(String, u64)> = parts.collect();
     let mut text: Vec<String> = all
@@ -322,8 +322,8 @@ fn time_panels(figures: &LogFigures) -> Vec<Panel> {
         is_log_scale: false,
         lines: vec![line],
     };
-    // The last interval is usually shorter than all previous intervals. The rate of the last
-    // interval is computed with its own length.
+    // The last interval of the log usually ends early, so its rate is computed with its real
+    // length.
     let begun_s =
         figures.span_ns as f64 / 1e9 - (figures.intervals.len().saturating_sub(1)) as f64 * figures.interval_s;
     let last_s = begun_s.clamp(figures.interval_s / 10.0, figures.interval_s);

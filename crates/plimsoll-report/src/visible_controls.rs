@@ -30,8 +30,8 @@ fn escape_control_characters(text: String) -> String {
     }
     let mut out = String::with_capacity(text.len() + 64);
     for c in text.chars() {
-        // Newlines are kept: a newline can only be between JSON values, because newlines inside
-        // strings are already escaped.
+        // Newlines are kept. A newline can only be between JSON values here, because newlines
+        // inside strings are already escaped.
         if !is_control_character(c) || c == '\n' {
             out.push(c);
             continue;

@@ -1,8 +1,8 @@
 //! The objects `latency` and `requests` that a script's `done` receives: distinct values with their
 //! counts.
 //!
-//! Two errors of wrk are corrected: the 100th percentile is the largest value, and recorded values
-//! are not changed after the measurement. Not here: measuring the values.
+//! Unlike wrk, this module returns the largest value as the 100th percentile, and leaves recorded
+//! values unchanged after the measurement. Not here: measuring the values.
 
 /// Measured values, each with its number of occurrences.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -17,7 +17,7 @@ pub struct ScriptFigures {
 }
 
 impl ScriptFigures {
-    /// Builds the figures from values with counts, in any order. Minimum, maximum, mean and
+    /// Builds the figures from (value, count) pairs in any order. Minimum, maximum, mean and
     /// deviation are computed from the given values.
     /// [`with_exact_extremes`](Self::with_exact_extremes) can correct minimum and maximum.
     pub fn new(values: impl IntoIterator<Item = (u64, u64)>) -> ScriptFigures {
@@ -42,8 +42,8 @@ impl ScriptFigures {
         }
     }
 
-    /// Sets the exact minimum and maximum. The caller needs this function if the values are rounded
-    /// to classes of a histogram.
+    /// Sets the exact minimum and maximum. Call `with_exact_extremes` if the values come from a
+    /// histogram, which rounds each value to a class.
     pub fn with_exact_extremes(mut self, min: u64, max: u64) -> ScriptFigures {
         if self.count > 0 {
             (self.min, self.max) = (min, max);
@@ -51,17 +51,18 @@ impl ScriptFigures {
         self
     }
 
-    /// Returns the number of all values. Each occurrence of equal values counts.
+    /// Returns the number of measured values. A value that was measured three times counts three
+    /// times.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Returns the largest value; 0 without values.
+    /// Returns the largest value; 0 if there are no values.
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// Returns the smallest value; 0 without values.
+    /// Returns the smallest value; 0 if there are no values.
     pub fn min(&self) -> u64 {
         self.min
     }
@@ -71,7 +72,7 @@ impl ScriptFigures {
         self.values.len()
     }
 
-    /// Returns the mean of the values; 0 without values.
+    /// Returns the mean of the values; 0 if there are no values.
     pub fn mean(&self) -> f64 {
         self.mean
     }
@@ -81,8 +82,8 @@ impl ScriptFigures {
         self.stdev
     }
 
-    /// Returns the value that `percent` percent of all values do not exceed. The rank of this value
-    /// is `round(percent / 100 * count + 0.5)`, at most the rank of the last value.
+    /// Returns the value that `percent` percent of all values do not exceed. In the sorted values,
+    /// the returned value has the rank `round(percent / 100 * count + 0.5)`, at most `count`.
     pub fn percentile(&self, percent: f64) -> u64 {
         let rank = (percent / 100.0 * self.count as f64 + 0.5).round().max(0.0) as u64;
         let mut up_to = 0;

@@ -1,7 +1,8 @@
 //! Detects functions of a script that do not end. Each call is recorded when it begins and ends,
 //! and another thread checks the records. The checks by another thread also detect endless loops in
-//! C and in compiled code, which LuaJIT never interrupts. The checks also detect endless waits for
-//! a process. Recording a call costs three writes to memory.
+//! C and in compiled code, which LuaJIT never interrupts. The checks by another thread also detect
+//! a function that waits endlessly for another process. Recording a call costs three writes to
+//! memory.
 //!
 //! Not here: the clock, the time limit, and the reaction to a hung function. A function that hangs
 //! cannot be stopped, only abandoned.
@@ -50,7 +51,7 @@ struct WatchedLuaState {
     call_progress: Arc<CallProgress>,
     /// The number of beginnings and ends of calls that was recorded at the last check.
     last_begin_end_count: u64,
-    /// The time since which `beats` has not changed, ns.
+    /// The time of the last check that found a new count, or no running function, ns.
     since_ns: u64,
     is_given_up: bool,
 }

@@ -2,9 +2,9 @@
 //! expected responses must be known. If the text is not valid HTTP, this module finds the position
 //! of the error and wrk's text for the error. The text itself is sent unchanged.
 //!
-//! An error in the first text of a script prevents the load ([`parse_messages`]). In each later
-//! text only the messages are counted, and errors are ignored ([`count_messages`]). Not here: how a
-//! server interprets the text.
+//! An error in the first text of a script prevents the load ([`parse_messages`]). For each later
+//! text, [`count_messages`] only counts the messages and ignores errors. Not here: how a server
+//! interprets the text.
 
 use plimsoll_wire::Batch;
 
@@ -59,7 +59,7 @@ const WRK_METHODS: [&str; 33] = [
 const INCOMPLETE_REQUEST_TEXT: &str = "incomplete request";
 
 /// Parses all of `batch.bytes`, and stores for each message whether it is a HEAD request. Returns
-/// the first error.
+/// the first syntax error in the text, if there is one.
 pub fn parse_messages(batch: &mut Batch) -> Result<(), HttpSyntaxError> {
     batch.heads_only.clear();
     let Batch { bytes, heads_only, .. } = batch;
@@ -111,8 +111,8 @@ impl HttpMessageParser<'_> {
         self.bytes.get(self.at).copied()
     }
 
-    /// Skips the bytes for which `is_wanted` returns true, and returns their range. If the bytes
-    /// extend to the end of the text, the message is incomplete, which is an error.
+    /// Skips the bytes for which `is_wanted` returns true, and returns their range. Returns an
+    /// error if no other byte follows, because the message is then incomplete.
     fn take_while(&mut self, is_wanted: impl Fn(u8) -> bool) -> Result<(usize, usize), &'static str> {
         let from = self.at;
         let rest = &self.bytes[from..];

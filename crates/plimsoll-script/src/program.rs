@@ -3,10 +3,10 @@
 /// A script with its URL, arguments and limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Program {
-    /// The script's name in messages.
+    /// The name by which error messages refer to the script.
     pub name: String,
-    /// The script's text. `None` if there is only the table `wrk`, which sends one request
-    /// repeatedly.
+    /// The script's text. `None`: no script was given, and the table `wrk` defines one request that
+    /// is sent repeatedly.
     pub text: Option<Vec<u8>>,
     /// The value of `wrk.scheme`.
     pub scheme: String,

@@ -6,7 +6,7 @@ use plimsoll_model::tally::CountsByKey;
 use plimsoll_model::{Histogram, LoadShape, RequestFailure, Run};
 use std::collections::BTreeMap;
 
-/// The results of a run in wrk's figures.
+/// The results of a run as the figures that wrk reports.
 pub struct RunFigures {
     /// Totals of the run: duration, responses, bytes and errors.
     pub summary: ScriptSummary,
@@ -65,7 +65,8 @@ impl RunFigures {
         }
     }
 
-    /// Replaces the latencies by the times in `service` and `response`.
+    /// Replaces the service and response times of the run by the times in the histograms `service`
+    /// and `response`.
     pub fn with_times(self, service: &Histogram, response: &Histogram) -> RunFigures {
         RunFigures { service_us: figures_in_us(service), response_us: figures_in_us(response), ..self }
     }
@@ -80,8 +81,8 @@ impl RunFigures {
 /// Returns a sample of responses per second for each thread and tick (a short interval of equal
 /// length) of the load. As in wrk, a tick without responses gives no sample and lengthens the next
 /// sample. With `keeps_empty`, as in wrk2, a tick without responses gives a sample of 0. `ticks`
-/// has the responses by thread in ascending order of ticks. `times_ns` has the lengths of a tick
-/// and of the load, ns.
+/// contains, for each tick, its index and the number of responses of each thread. `times_ns` is the
+/// pair (length of a tick, length of the load), ns.
 fn thread_rate_samples<'a>(
     ticks: impl Iterator<Item = (u32, &'a CountsByKey)>,
     threads: u32,

@@ -30,13 +30,13 @@ pub enum ServiceTimeDistribution {
     Constant,
     /// Exponential service times: `M` in Kendall's notation.
     Exponential,
-    /// Two exponential phases with balanced means. The value is the squared coefficient of
-    /// variation.
+    /// Hyperexponential service times: two exponential phases with balanced means. The field is the
+    /// squared coefficient of variation of the service times.
     Hyperexponential(f64),
-    /// Lognormal service times. The value is the squared coefficient of variation.
+    /// Lognormal service times, whose squared coefficient of variation is the field.
     Lognormal(f64),
-    /// The first value is the share of slow requests. The second value is the service time of slow
-    /// requests, as a multiple of the other requests' service time.
+    /// Requests have one of two service times. The first field is the share of slow requests, and
+    /// the second field is the ratio of the slow to the fast service time.
     Bimodal(f64, f64),
 }
 
@@ -86,45 +86,46 @@ pub enum ServerKind {
     /// A server with the given number of workers and constant service times. Arrivals are evenly
     /// spaced.
     Slots(usize),
-    /// A rate limiter with a token bucket. The value is the time in s in which an empty bucket
-    /// fills.
+    /// A rate limiter with a token bucket. The field is the time in which an empty token bucket
+    /// fills at the nominal capacity, s.
     Limiter(f64),
-    /// A rate limiter with a token bucket. The value is the number of tokens in a full bucket.
-    /// Arrivals are random (Poisson).
+    /// A rate limiter with a token bucket. The field is the number of tokens in a full token
+    /// bucket. Arrivals are random (Poisson).
     Bucket(f64),
     /// One server whose queue never rejects requests. Arrivals are evenly spaced.
     DeepQueue,
     /// In each trial the server has one of two capacities at random: the nominal capacity, or the
-    /// nominal capacity multiplied by the value.
+    /// nominal capacity multiplied by the field.
     Regimes(f64),
-    /// A queue without rejections, whose capacity is multiplied by the value after 12 s. At 12 s
-    /// the climb (the first phase of a search, with rising rates) has ended.
+    /// A queue without rejections, whose capacity is multiplied by the field in every trial that
+    /// begins at 12 s or later. At 12 s the climb (the first phase of a search, with rising rates)
+    /// has ended.
     Changes(f64),
     /// A queue without rejections, whose server stalls from time to time.
     Stalls(StallPattern),
     /// M/M/1 with a capacity that depends on the past requests or on time.
     Ages(CapacityDrift),
     /// A server with a quota: in every time window the server accepts a limited number of requests,
-    /// and refuses all further requests. The first value is the number of requests, and the second
-    /// value is the length of the window, s.
+    /// and refuses all further requests. The first field is the number of requests in a time
+    /// window, and the second field is the length of a window, s.
     Quota(f64, f64),
 }
 
 /// How the capacity of a server changes with time or with the number of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CapacityDrift {
-    /// A server with burst credit. The first value is the number of requests after which the
-    /// capacity falls. The second value is the lowered capacity, as a share of the nominal
+    /// A server with burst credit. The first field is the number of requests after which the
+    /// capacity falls. The second field is the lowered capacity, as a share of the nominal
     /// capacity.
     Credit(f64, f64),
-    /// A server with autoscaling. The first value is the time, in s, after which the capacity is
-    /// multiplied by the second value.
+    /// A server with autoscaling. The first field is the time, in s, after which the capacity is
+    /// multiplied by the second field.
     Scales(f64, f64),
-    /// A server with a cache that fills, so that its capacity rises exponentially. The first value
-    /// is the time constant of the rise, as a number of requests. The second value is the capacity
+    /// A server with a cache that fills, so that its capacity rises exponentially. The first field
+    /// is the time constant of the rise, as a number of requests. The second field is the capacity
     /// at the start, as a share of the nominal capacity.
     Warms(f64, f64),
-    /// A server with a leak: its capacity falls with every request. The value is the number of
+    /// A server with a leak: its capacity falls with every request. The field is the number of
     /// requests after which half of the nominal capacity is left.
     Leaks(f64),
 }
@@ -193,10 +194,11 @@ impl StallGenerator {
     }
 }
 
-/// Returns the load line of a server with these stalls and a queue without rejections, as a share
-/// of the capacity. The load line is the highest utilisation at which 99 % of the response times
-/// are at most 500 ms. Returns 0 if more than 1 % of the response times exceed 500 ms even at a
-/// utilisation of 2 %. A long simulation of the queued work gives the utilisation.
+/// Returns the load line of a server with the stalls of `stalling` and a queue without rejections,
+/// as a share of the capacity. The load line is the highest utilisation at which 99 % of the
+/// response times are at most 500 ms. Returns 0 if more than 1 % of the response times exceed 500
+/// ms even at a utilisation of 2 %. The load line is found by bisection, with a long simulation of
+/// the queued work at each utilisation.
 fn stalled_line_share(stalling: StallPattern) -> f64 {
     const STEP_NS: u64 = 2 * MS;
     const SIMULATED_TIME_NS: u64 = 6 * 3600 * SECOND;
@@ -240,7 +242,7 @@ pub struct Noise {
     /// Share of the trials that are disturbed. A disturbed trial has its capacity multiplied by a
     /// random factor between 0.6 and 0.95, or has three stalls.
     pub disturbed: f64,
-    /// Standard deviation of the capacity between trials, as a share.
+    /// Standard deviation of the capacity between trials, as a share of the nominal capacity.
     pub jitter: f64,
     /// Number of short stalls of 10 to 100 ms a second. Servers with a latency bound of few ms do
     /// not get short stalls.
@@ -250,7 +252,7 @@ pub struct Noise {
 /// A simulated server, with the SLO and the arrivals of its search.
 #[derive(Debug, Clone, Copy)]
 pub struct ServerModel {
-    /// The name in messages and tables.
+    /// The name of the model in messages and tables.
     pub name: &'static str,
     /// The queue model of the server.
     pub kind: ServerKind,
@@ -302,8 +304,8 @@ impl ServerModel {
         ]
     }
 
-    /// Returns the model with a capacity that depends on the seed. With a random capacity, no rate
-    /// that the search tries equals the capacity by chance.
+    /// Returns the model with a capacity that depends on the seed. The random capacity prevents the
+    /// search from trying a rate that equals the capacity by chance.
     pub fn with_seeded_capacity(self, seed: u64) -> ServerModel {
         let spread = (Rng::for_stream(seed, 77).next_f64() - 0.5) * 0.4;
         let capacity = match self.kind {
@@ -367,8 +369,8 @@ impl ServerModel {
         }
     }
 
-    /// Returns the true load line as a share of the capacity. For the queue M/D/c, a long
-    /// simulation gives the true load line.
+    /// Returns the true load line as a share of the capacity. The true load line of `Mdc` and
+    /// `Stalls` is found by a long simulation.
     pub fn true_line_share(&self) -> f64 {
         match self.kind {
             // In M/M/1, P(T > B) = exp(-(mu - lambda) B) for the response time T. With P = 1 % and
@@ -413,7 +415,8 @@ struct Server {
     tokens: f64,
     tokens_at_ns: u64,
     served: f64,
-    /// Capacity in this trial, as a multiple of the nominal capacity.
+    /// The current capacity, as a multiple of the nominal capacity. The capacity changes with each
+    /// trial; for a server of kind `Ages`, it changes with each request.
     speed: f64,
     /// The remaining stalls of this trial that come from disturbances: (start, end), ns.
     stalls: VecDeque<(u64, u64)>,
@@ -473,7 +476,8 @@ impl Server {
             }
         }
         // For the models `Mm1` and `Mdc` the latency bound is a few ms, so one stall of 50 ms would
-        // break it. With stalls of 50 ms, the true load line of these models would be different.
+        // break the SLO. With stalls of 50 ms, the true load line of these models would be
+        // different.
         let tight = matches!(self.model.kind, ServerKind::Mm1 | ServerKind::Mdc(_));
         let stalls_per_s = if tight { 0.0 } else { self.model.noise.stalls_per_s };
         let count = self.rng.poisson(stalls_per_s * length_ns as f64 / 1e9);
@@ -545,10 +549,10 @@ impl Server {
 struct RequestEnds {
     succeeded: Vec<u64>,
     failed: Vec<u64>,
-    /// Number of successes before the end of the window.
+    /// Number of successes before the end of the measurement window.
     in_window: u64,
     /// Sum over the ended requests of the time from the end of the request to the end of the tick,
-    /// ns. The number of requests in flight, integrated over the tick, is reduced by this sum.
+    /// ns. `left_ns` is subtracted from the integral of the requests in flight over the tick.
     left_ns: u64,
 }
 
@@ -659,8 +663,8 @@ pub type OtherProcessCores = fn(u64) -> f64;
 /// Other processes use no core.
 pub const NO_INTERFERENCE: OtherProcessCores = |_| 0.0;
 
-/// Returns the probe readings of a load that began at `start_ns`. The server and plimsoll together
-/// used 0.6 cores.
+/// Returns the probe readings of a load that began at `start_ns`. In the simulated readings, the
+/// server and plimsoll together use 0.6 cores.
 fn simulate_probe_readings(run: &Run, start_ns: u64, burners: OtherProcessCores) -> Probes {
     let mut probes = Probes::default();
     let step_ns = 100 * MS;
@@ -687,7 +691,7 @@ fn simulate_probe_readings(run: &Run, start_ns: u64, burners: OtherProcessCores)
 /// result.
 const OVERHEAD_NS: u64 = 70 * MS;
 
-/// Runs a whole search in virtual time.
+/// Runs a whole search for the load line of `model` in virtual time.
 pub fn simulate_search(model: ServerModel, seed: u64, budget_ns: u64, max_rate: Option<f64>) -> Findings {
     search_with_settings(model, seed, &search_settings(model, seed, budget_ns, max_rate))
 }
@@ -738,7 +742,7 @@ pub struct StudyRecord {
     pub step_times: Vec<(u64, usize, usize)>,
     /// Length of the study, ns.
     pub elapsed_ns: u64,
-    /// Why the study could not continue; `None` if it ended normally.
+    /// The reason why the study could not continue; `None` if the study ended normally.
     pub failure: Option<study::StudyFailure>,
 }
 
@@ -790,8 +794,8 @@ pub fn search_settings(model: ServerModel, seed: u64, budget_ns: u64, max_rate: 
     SearchSettings { base, slo: model.slo(), budget_ns, max_rate, arrivals: model.arrivals(), first_answer_ns }
 }
 
-/// Formats the trials and the result of a search for failure messages. `truth` is the true load
-/// line or the capacity, 1/s.
+/// Formats the trials and the load line of a search for the messages of failed tests. `truth` is
+/// the true load line or the capacity, 1/s.
 pub fn format_search(findings: &Findings, truth: f64) -> String {
     use std::fmt::Write;
     let mut text = String::new();

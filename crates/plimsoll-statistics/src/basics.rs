@@ -33,9 +33,8 @@ impl ConfidenceInterval {
     }
 
     /// Returns whether an interval of log ratios lies within a margin. `bound` is the logarithm of
-    /// 1 + margin. The ends of the interval are compared with the margin as relative changes,
-    /// because users read relative changes. On the logarithmic scale, -2 % is farther from 0 than
-    /// +2 %.
+    /// 1 + margin. Both ends are first converted to relative changes, because on the logarithmic
+    /// scale -2 % is farther from 0 than +2 %.
     pub fn is_within_ratio(&self, bound: f64) -> bool {
         let share = bound.exp_m1();
         self.lower.exp_m1() >= -share && self.upper.exp_m1() <= share
@@ -68,7 +67,8 @@ pub fn median(values: &[f64]) -> Option<f64> {
     median_sorted(&sorted)
 }
 
-/// Adjusts the p-values of a family of tests by Holm's method. The result has the order of `p`.
+/// Adjusts the p-values of a family of tests by Holm's method. The adjusted p-values have the same
+/// order as `p`.
 pub fn holm_adjusted_p(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
@@ -86,8 +86,8 @@ pub fn holm_adjusted_p(p: &[f64]) -> Vec<f64> {
 ///
 /// The test is a permutation test that flips signs. The statistic of the test is the sum of the
 /// ranks with their signs. Values of equal size share their mean rank. Zeros get a rank, but their
-/// signs are never flipped (Pratt). NaN has no effect on the p-value. Without values, the p-value
-/// is 1.
+/// signs are never flipped (Pratt). NaN has no effect on the p-value. If there are no values, the
+/// p-value is 1.
 pub fn sign_flip_p_value(values: &[f64]) -> f64 {
     let mut sizes: Vec<(f64, bool)> = values.iter().map(|v| (v.abs(), *v > 0.0)).collect();
     sizes.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
@@ -136,8 +136,9 @@ fn sum_distribution(parts: &[usize], sum_max: usize) -> Vec<f64> {
 
 /// Returns P(X >= `at_least`), where X is the number of heads in `n` throws of a fair coin.
 pub fn fair_coin_tail(n: usize, at_least: usize) -> f64 {
-    // The code starts with P(X = 0) and computes each probability from the one before. Beyond a
-    // thousand throws, P(X = 0) is below the smallest float, so the normal approximation is used.
+    // Each probability is computed from the probability before, starting with P(X = 0). For more
+    // than a thousand throws, P(X = 0) is below the smallest float, so the normal approximation is
+    // used.
     if n > 1000 {
         let z = (at_least as f64 - 0.5 - n as f64 / 2.0) / (n as f64 / 4.0).sqrt();
         return if z >= 0.0 { normal_tail(z) } else { 1.0 - normal_tail(-z) };
@@ -154,7 +155,8 @@ pub fn fair_coin_tail(n: usize, at_least: usize) -> f64 {
 }
 
 /// Returns the two-sided p-value of the hypothesis that values in order of time have no trend (test
-/// of Mann and Kendall). The normal approximation is used. Returns 1 for fewer than ten values.
+/// of Mann and Kendall). The p-value comes from the normal approximation. Returns 1 for fewer than
+/// ten values.
 pub fn trend_p_value(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     if values.len() < 10 {

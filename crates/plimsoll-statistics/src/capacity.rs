@@ -2,11 +2,11 @@
 //! comes from trials in which the server's queue was never empty.
 //!
 //! Completions of a saturated server resemble a renewal process. The number of completions in time
-//! T has mean C T and variance I C T, where C is the capacity. I is the index of dispersion of the
-//! completions: 1 for exponential service times, 0 for constant service times. So N completions
-//! give the capacity with a relative error of sqrt(I / N), where I is the index of dispersion. If
-//! the process or machine changes, the rates of trials differ by more than their statistical
-//! errors. The variation between trials is added to the error of the capacity.
+//! T has mean C T and variance I C T, where C is the capacity. In the variance I C T, I is the
+//! index of dispersion of the completions: 1 for exponential service times, 0 for constant service
+//! times. So N completions give the capacity with a relative error of sqrt(I / N), where I is the
+//! index of dispersion. If the process or machine changes, the rates of trials differ by more than
+//! their statistical errors. The variation between trials is added to the error of the capacity.
 //!
 //! Sources: Whitt, "Planning queueing simulations", 1989 (asymptotic variance of counts);
 //! DerSimonian and Laird, 1986 (variance between trials by moments).
@@ -49,30 +49,29 @@ const DISTURBED_PRIOR_WITH_INTERFERENCE: f64 = 0.5;
 /// capacity during the trial. The speed-up factor has no upper bound (Pareto distribution, exponent
 /// 1).
 const SPED_UP_SHARE_OF_DISTURBED: f64 = 0.2;
-/// If a larger share of the trials than `DISTURBED_TRIALS_SHARE_MAX` looks disturbed, the capacity
-/// of the server itself is assumed to vary. For a server that varies, the estimate of the capacity
-/// and its error come from all trials.
+/// If a larger share of the trials than this value looks disturbed, the capacity of the server
+/// itself is assumed to vary. For a server that varies, the estimate of the capacity and its error
+/// come from all trials.
 const DISTURBED_TRIALS_SHARE_MAX: f64 = 0.34;
 /// Trials differ by more than chance if Cochran's Q exceeds its mean by this number of standard
 /// deviations (one-sided 0.1 %).
 const COCHRAN_Q_DEVIATIONS: f64 = 3.1;
-/// If trials were set aside as disturbed, other trials were probably disturbed too little to be
-/// detected. The relative increase of the capacity's error is this multiple of the share of trials
-/// set aside.
+/// If some trials are ignored as disturbed, other trials are probably disturbed, too, but too
+/// little to be detected. So the relative error of the capacity grows by this multiple of the share
+/// of ignored trials.
 const UNDETECTED_DISTURBANCE_FACTOR: f64 = 0.5;
-/// With fewer than `FEW_TRIALS` trials of the saturated server, the variation of the server between
-/// trials is not known.
+/// Fewer saturated trials than this number do not show how much the capacity varies between trials.
 const FEW_TRIALS: usize = 4;
-/// The relative variation between trials that is assumed with fewer than [`FEW_TRIALS`] trials.
-/// The value is an assumption, not a measurement.
+/// The relative variation of the capacity between trials that is assumed, without a measurement, if
+/// there are fewer than [`FEW_TRIALS`] trials.
 const USUAL_VARIATION: f64 = 0.01;
 /// The minimum standard error of a capacity, as a share of the capacity. In each trial, plimsoll
 /// sees the last completion of a window up to 1 ms late, so more trials do not reduce this error.
 const ERROR_SHARE_MIN: f64 = 0.0005;
 /// Number of grid points over possible capacities, for each pass. The first pass covers the whole
-/// range of capacities, and later passes the probable part. A pass whose points would be further
-/// apart than those of the pass before is left out: between the peaks of two trials that contradict
-/// each other, its points would miss the peaks.
+/// range of capacities, and each later pass covers the probable part of the range. A pass is left
+/// out if its points would be further apart than the points of the pass before. Points that are far
+/// apart would miss the narrow peaks of trials that contradict each other.
 const CAPACITY_GRID_POINTS: [usize; 3] = [801, 201, 201];
 /// The grid of capacities extends beyond the trials' rates by this number of standard errors of
 /// the least exact trial.
@@ -94,7 +93,7 @@ pub struct Capacity {
     pub pieces: f64,
     /// Number of trials that count as undisturbed.
     pub undisturbed_trials: usize,
-    /// Number of trials that were set aside as disturbed.
+    /// Number of trials that count as disturbed.
     pub disturbed_trials: usize,
     /// Total length of all trials in which the server was saturated, s.
     pub seconds: f64,
@@ -117,7 +116,7 @@ struct RateLikelihood {
     trial: SaturatedRate,
     /// The standard error of the trial's rate as a measurement of the capacity, 1/s.
     error_rps: f64,
-    /// Probability that an error of the rate exceeds the rate.
+    /// Probability that the random error of the rate is larger than the rate itself.
     tail_beyond_rate: f64,
 }
 
@@ -150,9 +149,9 @@ impl Capacity {
     /// s, measured with a single user. `rejects` says whether the server rejects surplus requests.
     pub fn from_trials(trials: &[SaturatedTrial], service_s: f64, rejects: bool) -> Option<Capacity> {
         let mut capacity = Capacity::from_trials_without_common_errors(trials)?;
-        // Constant service times may synchronise all workers. With synchronised workers, the
-        // measured window contains up to one completion per worker too many or too few, equally in
-        // each trial.
+        // Constant service times may synchronise all workers. If workers are synchronised, the
+        // measured window of each trial contains up to one completion per worker too many or too
+        // few.
         let in_step = (1.0 - capacity.dispersion).clamp(0.0, 1.0);
         let each_s = capacity.seconds / trials.len() as f64;
         let edge_rps = in_step * capacity.rps * service_s / each_s / 3f64.sqrt();
@@ -161,8 +160,8 @@ impl Capacity {
         Some(capacity)
     }
 
-    /// Computes the capacity from all trials together. The result lacks the errors that are equal
-    /// in all trials, which [`Capacity::from_trials`] adds.
+    /// Computes the capacity from all trials together. [`Capacity::from_trials`] adds the errors
+    /// that are equal in all trials.
     fn from_trials_without_common_errors(trials: &[SaturatedTrial]) -> Option<Capacity> {
         let disturbed = trials.iter().filter(|trial| trial.is_disturbed).count();
         let usual = disturbed * 2 >= trials.len();
@@ -250,9 +249,9 @@ fn variance_between_trials(trial_rates: &[SaturatedRate]) -> f64 {
     (q - freedom) / (sum - squares / sum)
 }
 
-/// Returns the mean and the standard deviation of the capacity, 1/s, given these trials. The
-/// computation allows for the possibility that any trial was disturbed. `between` is the variance
-/// between trials.
+/// Returns the mean and the standard deviation of the capacity, 1/s, given these trials. The mean
+/// and the deviation allow for the possibility that any trial was disturbed. `between` is the
+/// variance between trials.
 fn capacity_posterior(trial_rates: &[SaturatedRate], between: f64) -> Option<(f64, f64)> {
     let rates = || trial_rates.iter().map(|block| block.rps);
     let likelihoods: Vec<RateLikelihood> =
@@ -330,8 +329,8 @@ mod tests {
         assert_eq!(Capacity::from_trials_without_common_errors(&[]), None);
     }
 
-    /// Checks that the grid finds the posterior of trials that contradict each other. Then the
-    /// posterior has several narrow peaks, which a coarse grid misses.
+    /// Checks that the grid finds the posterior of trials that contradict each other. The posterior
+    /// of such trials has several narrow peaks, which a coarse grid misses.
     #[test]
     fn the_grid_finds_the_peaks_of_contradicting_trials() {
         let check = |rates: &[f64], seconds: f64, dispersion: f64| {

@@ -27,7 +27,7 @@ use std::sync::LazyLock;
 /// Number of random draws of the unknown parameters of a server. The capacity model computes a load
 /// line for each draw.
 const PARAMETER_DRAW_COUNT: usize = 1024;
-/// The minimum capacity that the capacity model assumes, as a share of the measured capacity.
+/// The smallest capacity of a random draw, as a share of the measured capacity.
 const CAPACITY_SHARE_MIN: f64 = 0.01;
 /// Prior probability that the server has no floor. A floor is a constant share of late (or failed)
 /// requests at every rate.
@@ -41,12 +41,12 @@ const RARE_FAILURES_SHARE_MAX: f64 = 1e-5;
 /// The largest burst that a server with a rate limiter may accept at once: the server's capacity
 /// multiplied by this time, s. The smallest burst is one request. The logarithm of the burst is
 /// proportional to the square of a uniform random variable. So half of the random draws lie below
-/// the fourth root of the largest burst. Small bursts are probable because a search at a low rate
-/// sees too few requests to rule out small bursts.
+/// the fourth root of the largest burst. Small bursts get a high probability, because a search at a
+/// low rate sends too few requests to rule out small bursts.
 const BURST_S_MAX: f64 = 10.0;
 /// The relative error of the queue size of a rejecting server, as computed in `rejected_share`
-/// (`rejection_model`). The value of 10 % is valid between the load line and the capacity. The
-/// value comes from comparisons with simulated token buckets of 2 to 40 tokens.
+/// (`rejection_model`). Simulated token buckets of 2 to 40 tokens showed an error of 10 % at rates
+/// between the load line and the capacity.
 const QUEUE_SIZE_FORMULA_ERROR: f64 = 0.1;
 /// The factor by which the expected number of late requests in one excursion of the queue (one
 /// period with a long queue) is multiplied. Excursions of exponential length double the number of
@@ -54,10 +54,10 @@ const QUEUE_SIZE_FORMULA_ERROR: f64 = 0.1;
 /// again.
 const LATE_GROUP_SIZE_FACTOR: f64 = 4.0;
 /// The constant part of the relative error of the heavy-traffic formula (standard deviation of its
-/// logarithm). The value comes from comparisons with the exact formulas of M/D/1 and M/M/8.
+/// logarithm). Comparisons with the exact formulas of the queues M/D/1 and M/M/8 gave this error.
 const FORMULA_ERROR: f64 = 0.03;
-/// The growing part of the relative error of the heavy-traffic formula. The part is this value,
-/// multiplied by theta (the decay of the tail, 1/s) and by the service time, s.
+/// The growing part of the relative error of the heavy-traffic formula. The growing part is this
+/// constant, multiplied by theta (the decay of the tail, 1/s) and by the service time, s.
 const FORMULA_ERROR_PER_SERVICE_TIME: f64 = 0.25;
 
 /// Computes the possible load lines under the capacity model from a measured capacity, each
@@ -78,8 +78,8 @@ struct ServerParameterDraw<'a> {
     dispersion_sum: f64,
     /// Error of the heavy-traffic formula, in standard deviations.
     formula_error: f64,
-    /// The part of the service time that is subtracted from a latency bound, 0..1. The rest of the
-    /// latency bound is left for waiting.
+    /// The part of the service time that is subtracted from a latency bound, 0..1. A request may
+    /// wait in the queue for the rest of the latency bound.
     service_share: f64,
     /// The share of requests that are late at every rate, as a multiple of the share that the SLO
     /// allows.
@@ -99,7 +99,7 @@ struct ServerParameterDraw<'a> {
 struct WaitTail {
     /// Decay of the tail for each 1/s of headroom (capacity minus arrival rate).
     decay: f64,
-    /// The part of a latency bound that is left for waiting, s.
+    /// The time for which a request may wait in the queue without exceeding the latency bound, s.
     wait_s: f64,
 }
 
@@ -149,8 +149,8 @@ impl<'a> ServerParameterDraw<'a> {
         let service_s = self.inputs.service_s;
         let near = (1.0 / share).ln() / bound_s * service_s;
         let off = (self.formula_error * (FORMULA_ERROR + FORMULA_ERROR_PER_SERVICE_TIME * near)).exp();
-        // A response time is a waiting time plus a service time. So the part of the latency bound
-        // that is left for waiting is the bound minus zero to one service time.
+        // A response time is a waiting time plus a service time. So a request may wait for the
+        // latency bound minus a part (0 to 1) of the service time.
         let wait_s = (bound_s - self.service_share * service_s.min(bound_s / 2.0)).max(bound_s / 4.0);
         WaitTail { decay: 2.0 / self.dispersion_sum / off, wait_s }
     }
@@ -189,7 +189,8 @@ impl<'a> ServerParameterDraw<'a> {
     }
 
     /// Returns the expected share of bad requests in a trial, and how many of these requests make
-    /// one independent observation. Returns `None` if this model predicts nothing about the bound.
+    /// one independent observation. Returns `None` if this model makes no prediction about the
+    /// bound.
     fn bad_share_and_group_size(&self, trial: &OpenTrial, bound: &BoundEvidence) -> Option<(f64, f64)> {
         let Some(bound_ns) = bound.bound_ns else {
             return match self.inputs.rejects {
@@ -243,15 +244,15 @@ impl<'a> ServerParameterDraw<'a> {
     }
 }
 
-/// Returns the expected share of bad requests, 0..=1. The result is the observed share, but at
-/// least `floor` and at most the larger of `floor` and [`RARE_FAILURES_SHARE_MAX`]. So a few
-/// failures in 500 000 requests do not contradict a server without a floor.
+/// Returns the expected share of bad requests, 0..=1. The expected share equals the observed share,
+/// but is at least `floor` and at most the larger of `floor` and [`RARE_FAILURES_SHARE_MAX`]. So a
+/// few failures in 500 000 requests do not contradict a server without a floor.
 fn share_with_rare_failures(bound: &BoundEvidence, floor: f64) -> f64 {
     (bound.bad_requests as f64 / bound.scheduled.max(1) as f64).clamp(floor, floor.max(RARE_FAILURES_SHARE_MAX))
 }
 
 /// The coordinates of the first three dimensions of each random draw, with a normal distribution.
-/// They are computed once, because every fit uses the same draws.
+/// The coordinates are computed once, because every fit uses the same draws.
 static QUASIRANDOM_NORMALS: LazyLock<Vec<[f64; 3]>> = LazyLock::new(|| {
     let draw = |at| [0, 1, 2].map(|dimension| normal_quantile(quasirandom_coordinate(at, dimension)));
     (0..PARAMETER_DRAW_COUNT).map(draw).collect()

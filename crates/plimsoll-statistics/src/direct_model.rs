@@ -91,7 +91,7 @@ struct DirectModel<'a> {
     capacity_rps: Option<f64>,
     /// Index of dispersion of the completions.
     dispersion: f64,
-    /// Index of the bound of the SLO that the trials violated most; the only bound that counts.
+    /// Index of the SLO bound that the trials violated most. The model ignores all other bounds.
     bound: usize,
     /// The number of bad requests that make one independent observation.
     bunch: f64,
@@ -102,9 +102,9 @@ struct DirectModel<'a> {
 pub(crate) fn fit_direct_model(inputs: &ServerModelInputs, capacity: Option<&Capacity>) -> ModelFit {
     let Some(whole) = whole_area(inputs, capacity) else { return ModelFit { ln_likelihood: 0.0, lines: Vec::new() } };
     let bound = most_violated_bound(inputs.trials);
-    // The size of bunches (groups) of late requests is a property of the server. So the size in one
-    // trial also holds for trials without late requests. In a trial above the capacity, all bad
-    // requests form a single bunch, which has no information about other trials.
+    // The size of bunches (groups) of late requests is a property of the server. So the bunch size
+    // of one trial also applies to trials without late requests. In a trial above the capacity, all
+    // bad requests form a single bunch, which has no information about other trials.
     let steady = inputs.trials.iter().filter(|trial| server_keeps_up(trial));
     let bunch = steady.filter_map(|trial| Some(trial.bounds.get(bound)?.bunch_size)).fold(1.0, f64::max);
     let capacity_rps = capacity.map(|it| it.rps);
@@ -139,8 +139,8 @@ fn most_violated_bound(trials: &[OpenTrial]) -> usize {
         };
         trials.iter().filter_map(of).sum()
     };
-    // Among equally violated bounds, `max_by` returns the last one: a latency bound rather than the
-    // success bound.
+    // If several bounds are equally violated, `max_by` returns the last of them. So a latency bound
+    // is preferred to the success bound, which comes first.
     (0..bounds).max_by(|a, b| excess(*a).total_cmp(&excess(*b))).unwrap_or(0)
 }
 
@@ -148,8 +148,8 @@ impl DirectModel<'_> {
     /// Returns the log likelihood of all trials for a load line and a power.
     fn ln_likelihood(&self, line_rps: f64, power: f64) -> f64 {
         let of_trial = |trial: &OpenTrial| {
-            // If the assumed load line is above the measured capacity, this load line also counts
-            // as the capacity.
+            // The load line cannot exceed the capacity, so an assumed load line above the measured
+            // capacity also counts as the capacity.
             let capacity_rps = self.capacity_rps.map_or(line_rps, |rps| rps.max(line_rps));
             let growth = self.inputs.backlog_growth_ln_likelihood(trial, capacity_rps, self.dispersion);
             let Some(bound) = trial.bounds.get(self.bound) else { return with_disturbance_probability(growth) };

@@ -6,7 +6,8 @@
 //! study runs. So the functions are in a separate crate, which the compiler optimises for speed in
 //! releases and tests.
 //!
-//! Not here: which trials count and what to try next, verdicts, and any text (plimsoll-analysis).
+//! Not here: the choice of the trials that count, the next trial, verdicts, and any text
+//! (plimsoll-analysis).
 
 #![forbid(unsafe_code)]
 

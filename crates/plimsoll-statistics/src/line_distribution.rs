@@ -17,10 +17,11 @@ use crate::capacity_model::fit_capacity_model;
 use crate::direct_model::{BACKLOG_GROWTH_SHARE_MIN, fit_direct_model};
 use crate::line_models::{ModelFit, OpenTrial, ServerModelInputs};
 
-/// The probability that the load line lies below the lower end of its 90 % interval. A search stops
-/// when the interval is short. Because the search stops at a short interval, tails of 5 % would
-/// contain the load line in 6 to 7 % of the searches. Tails of 3.75 % contain the load line in 5 %
-/// of the searches (`truth -- find`, docs/explanation/coverage.md).
+/// The probability that the load line lies below the lower end of its 90 % interval. Each tail
+/// outside the interval should contain the load line in 5 % of the searches. A search stops when
+/// the interval is short, so tails of 5 % would contain the load line in 6 to 7 % of the searches.
+/// Tails of 3.75 % contain the load line in 5 % of the searches (`truth -- find`,
+/// docs/explanation/coverage.md).
 pub const LINE_QUANTILE_LOW: f64 = 0.0375;
 /// The probability that the load line lies below the upper end of its 90 % interval.
 pub const LINE_QUANTILE_HIGH: f64 = 1.0 - LINE_QUANTILE_LOW;
@@ -48,8 +49,8 @@ const OPEN_CAPACITY_ERROR_PRIOR: f64 = 0.1;
 pub struct LoadLineDistribution {
     /// Possible rates of the load line, 1/s, with their weights, in ascending order of the rate.
     draws: Vec<(f64, f64)>,
-    /// The rate of a trial that would decide between the models of the server, 1/s. The value is
-    /// known only if several models have a large weight and their load lines differ.
+    /// The rate of a trial that would decide between the models of the server, 1/s. `None` unless
+    /// several models have a large weight and their load lines differ.
     pub decisive_rate_rps: Option<f64>,
     /// Share of the variance of the load line that comes from the error of the capacity, 0..=1.
     pub capacity_variance_share: f64,
@@ -67,7 +68,8 @@ impl LoadLineDistribution {
         }
         if let Some((rps, error_rps)) = capacity_from_open_trials(inputs, capacity) {
             // The open-loop trials give only the capacity and its error. The dispersion of the
-            // completions comes from saturated trials, or is assumed.
+            // completions comes from saturated trials. If there are no saturated trials, a
+            // dispersion of 1 is assumed.
             let own = Capacity { rps, error_rps, ..capacity.copied().unwrap_or(Capacity::UNMEASURED_CAPACITY) };
             let fit = fit_capacity_model(inputs, &own);
             // The centre of the capacity's prior comes from the same trials that the model
@@ -99,8 +101,8 @@ impl LoadLineDistribution {
         LoadLineDistribution { draws, decisive_rate_rps, capacity_variance_share }
     }
 
-    /// Returns the rate, 1/s, that the load line is below with probability `p`. Returns 0 if
-    /// nothing is known, or if no rate meets the SLO.
+    /// Returns the `p` quantile of the load line, 1/s: the load line is below this rate with
+    /// probability `p`. Returns 0 if no trial gives information, or if no rate meets the SLO.
     pub fn quantile(&self, p: f64) -> f64 {
         let total: f64 = self.draws.iter().map(|draw| draw.1).sum();
         let mut sum = 0.0;
@@ -135,8 +137,8 @@ impl Capacity {
 }
 
 /// Returns the highest median load line of the models of the server that are not refuted
-/// ([`REFUTED_WEIGHT`]), if these models disagree. They disagree if the 90 % interval of one model
-/// lies wholly below the interval of the model with the highest median.
+/// ([`REFUTED_WEIGHT`]), if these models disagree. Models disagree if the 90 % interval of one
+/// model lies wholly below the interval of the model with the highest median.
 fn decisive_rate_rps(weights: &[f64], models: &[(f64, ModelFit)]) -> Option<f64> {
     let sum: f64 = weights.iter().sum();
     let interval = |fit: &ModelFit| {

@@ -13,8 +13,8 @@ const DISTURBED_LIKELIHOOD: f64 = 0.02;
 /// standard deviation of arrivals minus completions over the whole trial. The value is E|B(7/8)| -
 /// E|B(3/8)| = sqrt(2 / pi) (sqrt(7/8) - sqrt(3/8)) for a Brownian motion B.
 const EMPTY_START_RISE: f64 = 0.258;
-/// The lowest allowed share of bad requests. A bound that allows no violation is treated as if it
-/// allowed one in a million, because no test proves a share of 0.
+/// The lowest allowed share of bad requests. A bound that allows no bad request counts as a bound
+/// that allows one bad request in a million: no test proves a share of 0.
 pub const ALLOWED_BAD_SHARE_MIN: f64 = 1e-6;
 
 /// The counts of requests in a trial for one bound of the SLO.
@@ -29,8 +29,8 @@ pub struct BoundEvidence {
     pub scheduled: u64,
     /// Requests that broke the bound.
     pub bad_requests: u64,
-    /// Mean number of bad requests that count as one independent observation, because bad requests
-    /// often occur together; at least 1.
+    /// Mean number of bad requests that occur together; at least 1. Bad requests that occur
+    /// together count as one independent observation.
     pub bunch_size: f64,
 }
 
@@ -133,7 +133,8 @@ pub(crate) fn bad_share_ln_likelihood(q: f64, scheduled: f64, bad: f64, bunch: f
     ln(q) - ln(b / n.max(1e-12))
 }
 
-/// Returns a trial's log likelihood with the possibility included that the trial was disturbed.
+/// Returns a trial's log likelihood if the trial may have been disturbed with the probability
+/// [`DISTURBED_PRIOR`].
 pub(crate) fn with_disturbance_probability(ln_likelihood: f64) -> f64 {
     ((1.0 - DISTURBED_PRIOR) * ln_likelihood.exp() + DISTURBED_PRIOR * DISTURBED_LIKELIHOOD).ln()
 }

@@ -7,10 +7,11 @@ use crate::line_models::OpenTrial;
 use crate::normal::{normal_density, upper_tail};
 
 /// At low loads, the size of the queue has less effect than near the capacity. For each unit of the
-/// headroom's logarithm, [`rejected_share`] reduces the size of the queue by this share. The value
-/// comes from simulated token buckets of 2 to 40 tokens with random arrivals.
+/// headroom's logarithm, [`rejected_share`] reduces the size of the queue by this share. Simulated
+/// token buckets of 2 to 40 tokens with random arrivals gave this share.
 const LOW_LOAD_QUEUE_SIZE_REDUCTION: f64 = 0.12;
-/// The number of rejections that occur together at a rejecting server in steady state.
+/// Smallest size of a group of rejections that count as one observation, because rejections in
+/// steady state occur together.
 const REJECTION_GROUP_SIZE: f64 = 2.0;
 /// The largest headroom (capacity divided by the arrival rate) in the model of a rejecting server.
 const HEADROOM_MAX: f64 = 1e3;
@@ -29,7 +30,7 @@ fn rejected_share(headroom: f64, queue_size: f64) -> f64 {
     if spare.abs() < 1e-6 { 1.0 / queue_size.max(1.0) } else { (spare / power.exp_m1()).clamp(0.0, 1.0) }
 }
 
-/// One assumption about the parameters of a server that rejects surplus requests.
+/// The assumed parameters of a server that rejects surplus requests.
 pub(crate) struct RejectionModel {
     /// Capacity of the server, 1/s.
     pub capacity_rps: f64,

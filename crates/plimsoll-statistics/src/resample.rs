@@ -25,11 +25,11 @@ use plimsoll_model::histogram::{BUCKET_COUNT, bucket_highest_value, bucket_lowes
 use plimsoll_model::rng::Rng;
 use std::collections::BTreeMap;
 
-/// Up to this number of blocks, all non-empty subsets of the blocks are used. With more blocks,
+/// Up to this number of blocks, all non-empty subsets of the blocks are used. For more blocks, only
 /// [`RANDOM_SUBSETS_COUNT`] random subsets are used.
 const EXACT_BLOCKS_MAX: usize = 12;
-/// Number of random subsets of the blocks. This number equals the number of all non-empty subsets
-/// of [`EXACT_BLOCKS_MAX`] blocks.
+/// Number of random subsets of the blocks. As many random subsets are drawn as [`EXACT_BLOCKS_MAX`]
+/// blocks have non-empty subsets.
 const RANDOM_SUBSETS_COUNT: usize = (1 << EXACT_BLOCKS_MAX) - 1;
 /// The outermost rank, counted from either end, at which an order statistic is used directly. Order
 /// statistics farther out would depend on which random subsets were drawn, so a normal tail
@@ -50,8 +50,8 @@ pub struct BlockRatio {
     pub divisor: f64,
 }
 
-/// The response times of all requests that a load scheduled. A request without success counts as
-/// slower than any bound.
+/// The response times of all requests that a load scheduled. A request that did not succeed counts
+/// as slower than any bound.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LoadResponseTimes {
     /// Number of scheduled requests.
@@ -111,8 +111,8 @@ impl LoadResponseTimes {
     }
 }
 
-/// The effect of B compared with A, and its uncertainty. The effect is the logarithm of B/A; for
-/// costs it is the difference B - A.
+/// The effect of B compared with A, and its uncertainty. The effect is the logarithm of B/A. For
+/// the added cost of a request, the effect is the difference B - A.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EffectEstimate {
     /// The estimate from all blocks.
@@ -160,8 +160,9 @@ fn log_ratio(a: f64, b: f64) -> f64 {
 /// Returns the resolution of the count of each side: one request as a share of the count. A window
 /// contains up to one request more or fewer than the request rate times the window's length. If the
 /// counts of the blocks scatter by at least one request, the scatter includes the error of counting
-/// whole requests. Then the resolution is 0. A server with constant response times has the same
-/// counting error in every block, so no number of blocks removes the error.
+/// whole requests. If the counts of the blocks scatter so much, the resolution is 0. A server with
+/// constant response times has the same counting error in every block, so no number of blocks
+/// removes the error.
 fn count_resolutions(amounts: &[[BlockRatio; 2]]) -> [f64; 2] {
     [0, 1].map(|side| {
         let counts: Vec<f64> = amounts.iter().map(|block| block[side].numerator).collect();
@@ -199,8 +200,8 @@ impl EffectEstimate {
         if blocks == 0 || estimate.is_nan() {
             return None;
         }
-        // If both sides are zero or both are infinite, the comparison gives NaN, so the sides count
-        // as equal.
+        // If both sides are zero or infinite, the comparison of the two sides gives NaN. The code
+        // then counts the two sides as equal.
         let mut subset_estimates = map_block_subsets(blocks, |subset| {
             let [a, b] = levels(subset);
             Some(against(a, b)).filter(|value| !value.is_nan()).unwrap_or(0.0)

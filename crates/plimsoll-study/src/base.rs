@@ -1,6 +1,6 @@
 //! Resolves a plan's target from this machine: addresses, certificates and worker threads. Because
-//! the target is resolved first, a load never starts with an invalid target. After the target is
-//! resolved, the user's arguments cause no more errors.
+//! the target is resolved first, a load never starts with an invalid target. All errors in the
+//! user's arguments are therefore reported before the first load.
 //!
 //! Not here: building the request (from the command line or a run file), and whether this machine
 //! can send the load (`capacity`).
@@ -28,8 +28,8 @@ pub struct ResolvedTarget {
     pub local: bool,
     /// Whether load may be sent to public addresses, which are neither loopback nor private.
     pub allow_public: bool,
-    /// The settings that the user fixed on the command line, so that `capacity::fit_to_machine`
-    /// does not change them.
+    /// The settings that the user fixed on the command line. `capacity::fit_to_machine` does not
+    /// change a fixed setting.
     pub fixed: FixedSettings,
 }
 

@@ -4,7 +4,8 @@
 //! The keeper reads a pipe whose write end only plimsoll has. When the pipe closes, plimsoll has
 //! exited, and the keeper ends all its descendant processes. The keeper adopts orphans, so the
 //! program's processes stay descendants of the keeper in any session or process group. The keeper
-//! exits with the program's status, so the keeper's parent process learns the result.
+//! exits with the program's status, so plimsoll, the keeper's parent process, learns whether the
+//! program succeeded.
 //!
 //! The keeper runs plimsoll's own executable with [`KEEPER_ARGUMENT`] as the first argument. Not
 //! here: the output and the timeouts of a build (`subject`).
@@ -75,7 +76,8 @@ pub fn run_keeper_if_requested() {
     let Some((left, program, arguments)) = parse_arguments(std::env::args_os()) else { return };
     process::set_process_name(c"build-keeper");
     signal::ignore_user_signals();
-    // If the system refuses to adopt orphans, the keeper finds only the program's own process tree.
+    // If the kernel does not let the keeper adopt orphans, the keeper does not find processes whose
+    // parent process has exited.
     let _ = group::adopt_orphans();
     let mut command = Command::new(&program);
     command.args(arguments).process_group(0).stdin(Stdio::null());

@@ -32,7 +32,7 @@ fn check_source_range(range: &AddressRange) -> Result<(), Failure> {
 }
 
 /// Removes the target addresses that no --source-ip address can reach, because no --source-ip
-/// address has the same IP version. Returns an error if no target address is left.
+/// address has the same IP version. Returns an error if every target address was removed.
 pub fn retain_reachable_addresses(addresses: &mut Vec<SocketAddr>, sources: &[AddressRange]) -> Result<(), Failure> {
     if sources.is_empty() {
         return Ok(());

@@ -87,8 +87,8 @@ fn headers_to_send(curl: &CurlRequest, besides: Vec<(String, String)>, own: &[St
     let is_own = |name: &str| own.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
     // Content-Length is left out here, because plimsoll computes it from the body later.
     let carried = |(name, _): &&(String, String)| !is_own(name) && !name.eq_ignore_ascii_case("content-length");
-    // Fields that the command line removes are sent with an empty value. Otherwise plimsoll would
-    // add the field with its own default value.
+    // Fields that the command line removes are sent with an empty value. Without the empty value,
+    // plimsoll would send its own default value of the field.
     let removed = ["Accept", "User-Agent"]
         .into_iter()
         .filter(|name| curl.removed_headers.iter().any(|it| it.eq_ignore_ascii_case(name)));

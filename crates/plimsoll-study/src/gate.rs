@@ -20,9 +20,10 @@ pub enum Gate {
 }
 
 impl Gate {
-    /// Returns the verdict for the conditions that are true of one load, and a note for each of
-    /// these conditions. In a void load (generator limit or interference) only conditions about
-    /// errors decide.
+    /// Judges one load by the `--fail-if` conditions in `crossed`, which are true or cannot be
+    /// decided. Returns the verdict, and a note for each condition. If the load is void (the
+    /// generator was the limit, or interference disturbed the machine), only conditions about
+    /// errors make the gate fail.
     pub fn judge_conditions(crossed: &[CrossedCondition], summary: &Summary) -> (Gate, Vec<String>) {
         let void = if summary.generator.is_limit {
             Some("the load generator was the limit, not the server")

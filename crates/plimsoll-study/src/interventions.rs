@@ -57,8 +57,8 @@ fn read_other_body_flag(
     }
 }
 
-/// Returns the interventions that are possible for this target, as far as known before any request
-/// is sent.
+/// Returns the interventions that the plan and the settings permit. No request is sent, so the
+/// target may still lack support for one of the returned interventions.
 pub fn interventions_possible_before_load(
     plan: &Plan,
     settings: &ExperimentSettings<String>,

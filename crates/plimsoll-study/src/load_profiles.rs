@@ -44,8 +44,8 @@ pub fn cpu_profile(profiles: &SingleTargetProfiles, level: &str) -> Option<Profi
     read(&files::read(kept.file.as_ref(), FilePurpose::Profile).ok()?).ok()
 }
 
-/// Returns the CPU profile at the examined load of a run, and the number of requests that the
-/// profile covers.
+/// Returns the CPU profile of the load that the study examined (not of the low load), and the
+/// number of requests in the profiled time.
 pub fn cpu_profile_of_run(experiment: &Experiment, path: &Path) -> Option<(Profile, f64)> {
     let profiles = read_load_profiles(experiment, Some(path))?;
     let profiles = profiles.doubts_and_figures().1;

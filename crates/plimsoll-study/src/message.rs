@@ -84,8 +84,8 @@ impl SecretReplacements {
         self.0.iter().fold(message.to_owned(), |text, (secret, shown)| text.replace(secret, shown))
     }
 
-    /// Stores these replacements for the whole process, for [`without_secrets`]. Only the first
-    /// call of `store_for_process` has an effect.
+    /// Makes [`without_secrets`] use these replacements in the whole process. Only the first call
+    /// of `store_for_process` has an effect.
     pub fn store_for_process(self) {
         // A process runs one command, so a second call of `store_for_process` does not occur.
         let _ = GLOBAL_SECRET_REPLACEMENTS.set(self);

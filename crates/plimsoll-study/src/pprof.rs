@@ -103,8 +103,8 @@ fn parse_profile_body(body: &[u8]) -> Result<Profile, ReadError> {
     read_within_limits(body, ReadLimits::for_untrusted_sender(DECOMPRESSED_PROFILE_BYTES_MAX))
 }
 
-/// Returns the server's error text and a way to correct the error. The result continues a message
-/// that ends in `has status N`.
+/// Returns the server's error text and a way to correct the error. The caller appends the returned
+/// text to a message that ends in `has status N`.
 fn refusal_text(status: u16, body: &[u8]) -> String {
     let said = String::from_utf8_lossy(body);
     let line: String = redact::redact_line(said.lines().next().unwrap_or_default()).chars().take(120).collect();

@@ -37,7 +37,7 @@ pub struct PreflightResponse {
     /// The gRPC status of the response, if it contains one.
     pub grpc_status: Option<u16>,
     /// The time in ns from the start of the connection to the address that responded, to the end of
-    /// the response. Attempts at earlier addresses do not count.
+    /// the response. Failed attempts at other addresses are not included in the time.
     pub took_ns: u64,
     /// Whether the response came over HTTP/2.
     pub is_h2: bool,
@@ -55,10 +55,10 @@ impl PreflightResponse {
     }
 }
 
-/// Sends the plan's preflight request, and returns the server's response. Any HTTP response from
-/// any address of the target suffices. The error contains the reason of the failure for each
-/// address. If no request of the plan is safe to send, an accepted connection suffices, and the
-/// result is `None`.
+/// Sends the plan's preflight request, and returns the server's response. The check succeeds as
+/// soon as one address of the target sends an HTTP response, whatever its status. The error
+/// contains the reason of the failure for each address. If no request of the plan is safe to send,
+/// the function only opens a connection, and returns `None`.
 pub fn send_preflight_request(plan: &Plan, injector: &Injector) -> Result<Option<PreflightResponse>, Failure> {
     send_preflight_with_timeout(plan, injector, TIMEOUT_MAX)
 }

@@ -194,8 +194,8 @@ impl Profiler for ProfileTaker {
             None => "the load ended before the profile was taken",
         };
         taken.extend(self.due.drain(..).map(|due| (due.name, Err(never.to_owned()))));
-        // The time spent here is subtracted, because the profiles of all loads share one budget of
-        // waiting time.
+        // The wait for late profiles is subtracted from `patience`, because the profiles of all
+        // loads share one time budget for waiting.
         self.patience = self.patience.saturating_sub(waiting.elapsed());
         let (trial, spoilt) = match driven {
             Ok((trial, Some(LoadEnd::Stopped(EarlyStopReason::Died(why))))) => (trial, Some(why)),

@@ -60,7 +60,7 @@ pub fn send_preflight_requests(
     settings: &ExperimentSettings<String>,
 ) -> Result<Vec<String>, Failure> {
     let mut warnings = Vec::new();
-    // The protocol of the first response, and the name of the server that chose it.
+    // The HTTP version of the first server's response, and the name of that server.
     let mut spoken: Option<(HttpChoice, String)> = None;
     for (number, target) in targets.iter_mut().enumerate().filter(|(_, target)| target.command.is_none()) {
         let plan = &mut target.base.plan;

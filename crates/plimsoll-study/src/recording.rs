@@ -118,7 +118,7 @@ impl RunFile {
 
 impl Recording {
     /// Begins an experiment in memory. If `path` is given, also creates a run file. `spell` formats
-    /// the command line for the run file.
+    /// the experiment's command line for the run file.
     pub fn begin(
         spec: ExperimentSpec,
         settings: &ExperimentSettings<String>,
@@ -174,7 +174,7 @@ impl Recording {
         &self.experiment.trials
     }
 
-    /// Returns the recorded events that belong to no load (remarks).
+    /// Returns the remarks, that is, the recorded events that belong to no single load.
     pub fn remarks(&self) -> &[ExperimentEvent] {
         &self.experiment.remarks
     }
@@ -242,7 +242,7 @@ impl Recording {
         Ok(&self.experiment.trials[self.experiment.trials.len() - 1])
     }
 
-    /// Records an event that belongs to no load (a remark).
+    /// Records a remark, that is, an event that belongs to no single load.
     pub fn record_remark(&mut self, remark: ExperimentEvent) {
         if let Some(file) = &mut self.file {
             file.write(&Frame::Remark(remark.clone()));

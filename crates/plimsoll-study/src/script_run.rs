@@ -40,7 +40,8 @@ pub struct ScriptRun {
     present: Arc<Mutex<Option<ScriptStatesInLoad>>>,
     /// Whether the warning about an unused `delay` function was printed already.
     is_delay_warning_shown: Arc<AtomicBool>,
-    /// The text to print after the script's own initial output and before the first load.
+    /// The text to print after the script's initial output and before the first load; `None` once
+    /// the text is printed.
     announcement: Arc<Mutex<Option<String>>>,
 }
 

@@ -80,8 +80,8 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
                 Step::Fail(broken) => return Err(Failure::cannot_start(self.display.study_failure_text(&broken))),
                 Step::Skip(tag) => self.skip_load(tag, LoadSkipReason::NoTime, after),
                 Step::SkipProfile(tag, why) => {
-                    // In a comparison (loads with a side), the missing profiles are reported only
-                    // at the end, for both sides together.
+                    // A comparison reports missing profiles only at its end, for both sides
+                    // together.
                     if tag.arm.is_none() {
                         self.display.print_unless_quiet(&format!(
                             "plimsoll takes no profiles: {reason}",
@@ -302,7 +302,7 @@ pub trait Output {
     /// Called on each tick. `server_cores` is the number of cores that the server uses, if known.
     fn tick(&mut self, tick: &Tick, server_cores: Option<f64>);
 
-    /// Called when a load has ended. The study has then evaluated the load, unless the load was
+    /// Called when a load has ended. The study has already evaluated the load, unless the load was
     /// only for profiles. The load is the last of `state.history.trials`.
     fn load_ends(&mut self, study: &Study, trial: &Trial, state: &StudyState);
 }

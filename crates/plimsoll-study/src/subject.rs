@@ -246,7 +246,7 @@ impl KeeperProcess {
     /// Starts a keeper process, which starts its program. All descendants of the keeper are ended
     /// when the returned value is dropped or plimsoll exits.
     fn start(keeper: &mut std::process::Command) -> std::io::Result<KeeperProcess> {
-        // If the system forbids plimsoll to adopt orphans, plimsoll does not find processes that
+        // If the kernel does not let plimsoll adopt orphans, plimsoll does not find processes that
         // outlive their keeper.
         let _ = group::adopt_orphans();
         let offspring = NewDescendants::started_from_now();

@@ -28,8 +28,9 @@ impl Event {
         self.0.events & (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0
     }
 
-    /// Whether the peer has closed its sending direction, or the connection is broken. The caller
-    /// must read until a read returns the end of the stream or the error.
+    /// Whether the peer has closed its sending direction, or the connection is broken. If the
+    /// result is true, the caller must read until a read returns the end of the stream or the
+    /// error.
     #[inline]
     pub fn hangup(&self) -> bool {
         self.0.events & (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0

@@ -39,8 +39,8 @@ pub enum FilePurpose {
     Rows,
     /// A description of messages: `.proto` files, descriptor sets.
     Schema,
-    /// A file of another tool to import. The file may be large, because a recording of a browser
-    /// (HAR) contains every response.
+    /// A file of another tool to import. An imported file may be large, because a recording of a
+    /// browser (HAR) contains every response.
     Import,
 }
 
@@ -117,7 +117,8 @@ fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Reads a file up to its size limit. `what` decides the purpose of the file from its first bytes.
+/// Reads a file. The function `what` derives the purpose of the file from its first bytes, and the
+/// purpose determines the size limit.
 pub fn read_with_detected_purpose(
     path: &Path,
     what: impl Fn(&[u8]) -> FilePurpose + Send + 'static,
@@ -161,7 +162,8 @@ fn read_bounded(mut from: impl Read, endless: bool, what: impl Fn(&[u8]) -> File
     Ok(bytes)
 }
 
-/// Runs `take` on another thread, because input may never arrive. The user can interrupt the wait.
+/// Runs `take` on another thread, so that the user can interrupt the wait for input that never
+/// arrives.
 fn read_on_thread(take: impl FnOnce() -> Result<Vec<u8>, String> + Send + 'static) -> Result<Vec<u8>, String> {
     let (sender, receiver) = channel();
     // After an interruption by the user, the read may still block the new thread, but the program

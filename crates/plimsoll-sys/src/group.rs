@@ -1,5 +1,6 @@
-//! Finds and ends all descendants of this process, also those in other sessions or process groups.
-//! This module also waits for children that end, and reads the CPU time of processes.
+//! Finds and ends all descendants of this process, including descendants in other sessions or
+//! process groups. This module also waits for children that end, and reads the CPU time of
+//! processes.
 
 use crate::probe::listener;
 use crate::probe::process::{CpuClock, Stat};
@@ -124,8 +125,8 @@ impl NewDescendants {
         }
     }
 
-    /// Reaps the ended children of this process among these descendants, except `child`, for which
-    /// other code waits.
+    /// Reaps the ended descendants whose parent is this process, except `child`, for which other
+    /// code waits.
     pub fn reap_orphans(&self, child: u32) {
         let own = |s: &Stat| s.has_ended() && s.parent == std::process::id() && s.pid != child;
         for stat in self.new_descendants().filter(own) {
@@ -167,8 +168,8 @@ fn own_descendants() -> impl Iterator<Item = Stat> {
 pub struct CpuClocks(Vec<(u32, CpuClock)>);
 
 impl CpuClocks {
-    /// Opens the clocks of these processes. The set of clocks does not include processes that have
-    /// ended.
+    /// Opens the CPU clocks of the processes `pids`. The set of clocks does not include processes
+    /// that have ended.
     pub fn for_processes(pids: &[u32]) -> CpuClocks {
         CpuClocks(pids.iter().filter_map(|pid| Some((*pid, CpuClock::for_process(*pid).ok()?))).collect())
     }
@@ -252,8 +253,8 @@ mod tests {
 
     #[test]
     fn foreign_processes_get_no_signal() {
-        // If `send_signal` took the id 0 or `u32::MAX` for a process group or for all processes,
-        // the signal would end this test.
+        // A wrong `send_signal` would send a signal for id 0 to the process group, or for
+        // `u32::MAX` to all processes, and so end this test.
         [0, 1, u32::MAX].into_iter().for_each(|pid| send_signal(pid, libc::SIGTERM));
     }
 }

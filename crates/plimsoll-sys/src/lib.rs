@@ -1,9 +1,9 @@
 //! Safe wrappers of system calls and kernel files that a load generator needs and the standard
 //! library lacks.
 //!
-//! This is the only crate with `libc` and `cfg(target_os)`. All `unsafe` code is in this crate,
-//! except one call in `plimsoll-script`. Most functions make one or two system calls and return
-//! their errors.
+//! The crate `plimsoll-sys` is the only crate with `libc` and `cfg(target_os)`. All `unsafe` code
+//! is in this crate, except one call in `plimsoll-script`. Most functions make one or two system
+//! calls and return their errors.
 //!
 //! Not here: plans, protocols, statistics.
 

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The default folder of results, if the user names no folder.
 pub const DEFAULT_RESULTS_FOLDER: &str = "_output/plimsoll";
-/// The folders of devices. Links in these folders (such as `/dev/stdout`) belong to the system, so
-/// plimsoll follows the links.
+/// The folders that contain device files. Links in these folders (such as `/dev/stdout`) belong to
+/// the system, so plimsoll follows the links.
 const DEVICE_FOLDERS: [&str; 2] = ["/dev/", "/proc/"];
 
 /// Returns the metadata of a path, without following a symbolic link.
@@ -115,7 +115,8 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     let (beside, mut file) = match create_temporary_file(path) {
         Ok(beside) => beside,
-        // The user may be allowed to write the file, but not to create files in its folder.
+        // If the user may write the file but not create files in its folder, the existing file is
+        // overwritten in place.
         Err(_) if before.is_some() => return create(path)?.write_all(bytes),
         Err(error) => return Err(error),
     };

@@ -198,30 +198,32 @@ pub fn resident_bytes() -> u64 {
     pages * unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(0) as u64
 }
 
-/// The private read-only file mappings of this process when it started: start and end of each.
-/// These are the program and its libraries, which stay mapped until the process ends.
+/// The private read-only file mappings of this process when it started: start and end of each. The
+/// mappings contain the program and its libraries, which stay mapped until the process ends.
 static FILE_MAPPINGS: OnceLock<Vec<(usize, usize)>> = OnceLock::new();
 
-/// Makes each page fault in the file mappings of this process (code, constants, linker tables) load
-/// one page. Call this function before the process starts a thread or opens a library.
+/// Limits each page fault in the file mappings of this process (code, constants, linker tables) to
+/// one page, to save memory. Call this function before the process starts a thread or opens a
+/// library.
 ///
 /// By default, a page fault in a file mapping also makes neighbouring pages resident, usually 64
-/// kB. In a build without inlining, most of these neighbours are never used. The kernel leaves the
-/// neighbours out in mappings whose writes a userfaultfd tracks, so this function tracks the writes
-/// to mappings that nobody writes. Where the kernel cannot do this (before Linux 6.7; on ARM before
-/// 6.10), or a sandbox forbids userfaultfd, the neighbours are loaded as before.
+/// kB. In a build without inlining, most of the neighbouring pages are never used. The kernel loads
+/// no neighbouring pages in mappings whose writes a userfaultfd tracks. The function therefore
+/// tracks the writes to the read-only file mappings, although no writes occur. If the kernel cannot
+/// track writes (before Linux 6.7; on ARM before 6.10), or a sandbox forbids userfaultfd, page
+/// faults still load neighbouring pages.
 pub fn load_single_pages_of_files() {
     let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     let mappings = FILE_MAPPINGS.get_or_init(|| unmodified_file_mappings(&smaps));
     if let Ok(tracker) = userfaultfd::track_writes(mappings) {
-        // Closing the descriptor would end the tracking. Programs that this process starts do not
-        // inherit it.
+        // The descriptor stays open, because closing it would end the tracking of writes. Programs
+        // that this process starts do not inherit the descriptor.
         std::mem::forget(tracker);
     }
 }
 
-/// The few parts of the kernel's interface `userfaultfd(2)` that are used here, from
-/// `linux/userfaultfd.h`.
+/// The constants and structures of `linux/userfaultfd.h` that this file needs for the system call
+/// `userfaultfd(2)`.
 mod userfaultfd {
     use std::io::{Error, ErrorKind, Result};
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -230,7 +232,8 @@ mod userfaultfd {
     const API_VERSION: u64 = 0xaa;
     const API_REQUEST: libc::Ioctl = 0xc018_aa3f_u32 as libc::Ioctl;
     const REGISTER_REQUEST: libc::Ioctl = 0xc020_aa00_u32 as libc::Ioctl;
-    /// The kernel resolves write faults by itself, in mappings of any kind.
+    /// The feature with which the kernel resolves tracked write faults by itself, in mappings of
+    /// any kind.
     const FEATURE_ASYNCHRONOUS_WRITES: u64 = 1 << 15;
     const REGISTER_WRITES: u64 = 1 << 1;
 
@@ -249,8 +252,9 @@ mod userfaultfd {
         ioctls: u64,
     }
 
-    /// Tracks the writes to the ranges (start and end of each) until the result is dropped. Returns
-    /// an error of the kind `Unsupported` if the kernel cannot track them.
+    /// Tracks the writes to the memory ranges `ranges` (start and end of each) until the returned
+    /// descriptor is closed. Returns an error of the kind `Unsupported` if the kernel cannot track
+    /// writes.
     pub(super) fn track_writes(ranges: &[(usize, usize)]) -> Result<OwnedFd> {
         // SAFETY: no memory is passed.
         let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | USER_MODE_ONLY) } as libc::c_int;
@@ -279,9 +283,10 @@ mod userfaultfd {
 }
 
 /// Drops unmodified file mappings of this process (code, constants, linker tables) from resident
-/// memory. The command line, the load and the report use different code, so the code is dropped
-/// between them. A later use of dropped code costs a minor page fault, because the file stays in
-/// the page cache. Does nothing in a process that did not call [`load_single_pages_of_files`].
+/// memory. Plimsoll calls this function between command line, load and report, because each of the
+/// three uses different code. A later use of dropped code costs a minor page fault, because the
+/// file stays in the page cache. Does nothing in a process that did not call
+/// [`load_single_pages_of_files`].
 pub fn drop_unmodified_file_pages() {
     for &(start, end) in FILE_MAPPINGS.get().into_iter().flatten() {
         // SAFETY: the range is a private, read-only file mapping of the program or a library, which

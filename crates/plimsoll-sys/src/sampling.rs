@@ -335,7 +335,7 @@ impl CpuSampler {
         self.cores.is_empty()
     }
 
-    /// Samples exactly the given `threads` from now on, up to a maximum number of threads. Returns
+    /// Samples exactly the given `threads` from now on, but at most `THREADS_MAX` threads. Returns
     /// whether all `threads` are sampled.
     pub fn sample_threads(&mut self, threads: &[u32]) -> bool {
         self.threads.retain(|thread, _| threads.contains(thread));

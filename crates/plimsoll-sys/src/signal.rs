@@ -7,8 +7,8 @@ static INTERRUPT_COUNT: AtomicU32 = AtomicU32::new(0);
 static FIRST_STOP_SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// The microseconds of the delay before the process is forced to exit. The whole delay is
-/// [`FORCED_EXIT_DELAY_S`] seconds plus this number of microseconds. The delay starts at the first
-/// SIGTERM, SIGHUP or SIGQUIT, or at the second stop signal of any kind.
+/// [`FORCED_EXIT_DELAY_S`] seconds plus [`FORCED_EXIT_DELAY_US`] microseconds. The delay starts at
+/// the first SIGTERM, SIGHUP or SIGQUIT, or at the second stop signal of any kind.
 const FORCED_EXIT_DELAY_US: libc::suseconds_t = 300_000;
 /// The whole seconds of the delay before the process is forced to exit; see
 /// [`FORCED_EXIT_DELAY_US`].

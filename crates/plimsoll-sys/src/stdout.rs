@@ -3,7 +3,7 @@
 //! A measured result must survive a full disk or a closed standard output. This module therefore
 //! records a failed write, and the command continues with its other outputs (run file, page,
 //! table). At the end of the command, any recorded write failure ([`write_failures`]) leads to exit
-//! code 2. Not here: presentation.
+//! code 2. Not here: the format of the output.
 
 use crate::{process, system_text};
 use std::fs::File;
@@ -43,9 +43,9 @@ pub fn write_failures() -> Vec<String> {
     lock_failures().clone()
 }
 
-/// Prints text to standard output as it is. The caller must have escaped all control characters
-/// except the control characters of plimsoll's own styles. After the first failed write to standard
-/// output, no more text is written.
+/// Prints `text` to standard output without escaping any character. The caller must have escaped
+/// all control characters except the control characters of plimsoll's own styles. After the first
+/// failed write to standard output, no more text is written.
 pub fn print_unescaped(text: &str) {
     const STDOUT_NAME: &str = "standard output";
     if write_failures().iter().any(|sentence| sentence.starts_with(STDOUT_NAME)) {

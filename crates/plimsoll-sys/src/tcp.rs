@@ -284,11 +284,12 @@ fn server_ports(outgoing: &str) -> Range<u16> {
     SERVER_PORTS.start..outgoing_min.unwrap_or(SERVER_PORTS.end).min(SERVER_PORTS.end)
 }
 
-/// Returns whether no socket of this machine uses the port, at any address.
+/// Returns whether the port is unused: no socket of this machine is bound to the port, at any
+/// address.
 fn is_port_unused(port: u16) -> bool {
     let is_free = |any: IpAddr| match ReservedPort::bind(&SocketAddr::new(any, port)) {
         Ok(_) => true,
-        // Without IPv6, no IPv6 socket uses the port.
+        // On a machine without IPv6, no IPv6 socket uses the port.
         Err(error) => any.is_ipv6() && error.kind() != io::ErrorKind::AddrInUse,
     };
     is_free(Ipv4Addr::UNSPECIFIED.into()) && is_free(Ipv6Addr::UNSPECIFIED.into())
@@ -297,8 +298,9 @@ fn is_port_unused(port: u16) -> bool {
 /// Returns a loopback address on which nothing listens, for a server that a command starts later.
 ///
 /// The kernel takes ports for outgoing connections, and for servers without a port of their own,
-/// from one range. If possible, the returned port is below this range, so that none of them takes
-/// the port before the server does. Otherwise, the kernel chooses.
+/// from one range. If possible, the returned port is below the range, so that no other socket gets
+/// the port before the server starts. If no port below the range is free, the kernel chooses the
+/// port.
 ///
 /// # Errors
 /// The error of the system if no port is free.
@@ -306,7 +308,8 @@ pub fn unused_loopback_address() -> io::Result<SocketAddr> {
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let ports = server_ports(&range);
     let found = (0..SERVER_PORT_TRIES).filter(|_| !ports.is_empty()).find_map(|_| {
-        // Each hasher of the standard library has random keys.
+        // A new hasher of the standard library has random keys, so its hash serves as a random
+        // number.
         let random = RandomState::new().build_hasher().finish();
         let port = ports.start + (random % ports.len() as u64) as u16;
         is_port_unused(port).then_some(port)
@@ -317,15 +320,16 @@ pub fn unused_loopback_address() -> io::Result<SocketAddr> {
     }
 }
 
-/// The error number of a connect for which no local port is free.
+/// The error number of a connect that fails because no local port is free.
 pub const NO_PORT_LEFT: u16 = libc::EADDRNOTAVAIL as u16;
-/// The error numbers for a reached limit of open files, of this process or of the machine.
+/// The error numbers of calls that fail because this process or the machine has reached its limit
+/// of open files.
 pub const NO_FILE_LEFT: [u16; 2] = [libc::EMFILE as u16, libc::ENFILE as u16];
 /// The error number of a connect to a unix socket whose listener's backlog is full.
 pub const BACKLOG_FULL: u16 = libc::EAGAIN as u16;
 
-/// Whether this error number of a failed connect concerns only the tried address. If so, another
-/// address of the same host name may still accept connections.
+/// Whether an error of a failed connect concerns only the tried address, so that another address of
+/// the same host name may still accept connections.
 pub fn is_address_specific(error: u16) -> bool {
     let codes = [libc::ECONNREFUSED, libc::ECONNRESET, libc::EHOSTUNREACH, libc::ENETUNREACH, libc::ETIMEDOUT];
     codes.contains(&i32::from(error))

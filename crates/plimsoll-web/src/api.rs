@@ -35,7 +35,7 @@ pub fn history_json(shared: &WebState, query: &Query) -> Result<Value, Problem> 
     Ok(history_document(&HistoryView { lanes: &lanes, order, rows_max: usize::MAX, unreadable: &[] }))
 }
 
-/// Returns the run of the run file `file`, as a list of runs with one entry.
+/// Returns the run that the run file `file` contains, in the same JSON form as a list of runs.
 pub fn one_run_list_json(shared: &WebState, file: &str) -> Result<Value, Problem> {
     let found = shared.matching_runs(&RunFilter::default())?.into_iter().find(|run| run.file == file);
     let run = found.ok_or_else(|| Problem::not_found(format!("the store has no run {file}")))?;

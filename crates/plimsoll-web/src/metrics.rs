@@ -1,7 +1,7 @@
 //! The latest figures of each lane (a series of comparable runs of one service) as metrics in the
 //! text format of Prometheus.
 //!
-//! Not here: determining the latest run of a lane (`plimsoll-analysis`).
+//! Not here: the choice of a lane's latest run (`plimsoll-analysis`).
 
 use plimsoll_analysis::history::ComparableRunSeries;
 use std::fmt::Write;

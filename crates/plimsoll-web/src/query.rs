@@ -28,8 +28,8 @@ impl Query {
         named.into_iter().filter(|value| !value.is_empty())
     }
 
-    /// Returns the name-value pairs as a query string, in which the only value of `name` is
-    /// `value`.
+    /// Returns the name-value pairs as a query string, with `value` in place of all earlier values
+    /// of `name`.
     pub fn query_string_with(&self, name: &str, value: &str) -> String {
         let others = self.0.iter().filter(|pair| pair.0 != name);
         let mut query = form_urlencoded::Serializer::new(String::new());

@@ -1,7 +1,9 @@
 //! Repeats the command of a recorded run from a web page ([`repeat_recorded_command`]). A run file
-//! may come from an untrusted source, so a page repeats only the harmless flags of its command.
-//! Harmless flags run no command, read or write no file, and permit no public target. A server that
-//! was started with permission for commands repeats further flags.
+//! may come from an untrusted source, so a page repeats a recorded command only if all its flags
+//! are harmless. Harmless flags run no command, read or write no file, and permit no public target.
+//! A server that was started with permission for commands also repeats other flags, but never load
+//! on public targets. The flags for the output are left out, because the server sets its own output
+//! flags.
 //!
 //! Not here: the recorded command (`plimsoll-report`), and forms (`start_form`).
 

@@ -201,7 +201,7 @@ fn asset_response(kind: &'static str, text: String) -> Response {
     build_response(StatusCode::OK, kind, text)
 }
 
-/// Renders a problem as an HTML response with its status.
+/// Builds the HTML error page for a problem, as a response with the HTTP status of the problem.
 fn problem_response(problem: &Problem) -> Response {
     let title = problem.status.canonical_reason().unwrap_or("Problem");
     build_response(problem.status, HTML_CONTENT_TYPE, problem_page(title, &problem.text))

@@ -150,7 +150,7 @@ pub fn services_page(shared: &WebState) -> Result<String, Problem> {
                 draw_sparkline(lane),
                 lane.changes.last().map_or_else(|| "none".to_owned(), |found| change_cell(found.point.ratio)),
                 lane.runs.len().to_string(),
-                // The date is cut after the minutes, so that the table fits a screen.
+                // The time of the run is shown without seconds, so that the table fits a screen.
                 latest.map_or_else(
                     || "-".to_owned(),
                     |run| escape_html(&start_time_text(run).chars().take(16).collect::<String>()),
@@ -415,7 +415,7 @@ pub fn comparison_page(shared: &WebState, query: &Query) -> Result<String, Probl
             true => {
                 let (a, b) = (run_file_path(shared, &first.file)?, run_file_path(shared, &run.file)?);
                 // If more than two runs are compared, the comparison of two runs does not call them
-                // A and B. These letters would contradict the letters in the list of runs.
+                // A and B. The letters A and B would contradict the letters in the list of runs.
                 let names = (runs.len() == 2).then_some(["A", "B"]);
                 render_body(&(shared.renderers.compare)(&a, &b, names)?)
             }

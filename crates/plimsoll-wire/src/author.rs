@@ -29,12 +29,12 @@ pub trait Author: Send + std::fmt::Debug {
     /// messages, so the rate is exact only if every batch has the usual number.
     fn messages_per_batch(&self) -> u32;
 
-    /// Writes the next batch of requests into `batch`, which is empty. Returns the reason if the
-    /// author writes no more requests.
+    /// Writes the next batch of requests into `batch`, which is empty. If the author writes no more
+    /// requests, returns the reason as an error.
     fn write(&mut self, batch: &mut Batch) -> Result<(), AuthorStopReason>;
 
-    /// Returns how long a simulated user waits before the next batch of requests, ns. Returns the
-    /// reason if the author writes no more requests.
+    /// Returns how long a simulated user waits before the next batch of requests, ns. If the author
+    /// writes no more requests, returns the reason as an error.
     fn delay_ns(&mut self) -> Result<u64, AuthorStopReason>;
 
     /// Receives a response to an earlier batch. If the method returns an error, the author writes

@@ -22,7 +22,8 @@ pub struct ResponsePiece<'a> {
 }
 
 impl<'a> ResponsePiece<'a> {
-    /// Returns the content in the piece, if the request wants the content of the response.
+    /// Returns the content bytes in the piece. The content is complete only if the request wants
+    /// the content of its response.
     pub fn content(&self) -> &'a [u8] {
         &self.bytes[self.content_end - self.content_bytes..self.content_end]
     }
@@ -103,10 +104,10 @@ pub enum ConnectionEvent<'a> {
     ProtocolViolation(ProtocolError),
     /// Bytes arrived that belong to no response. The connection is over.
     Surplus(&'a [u8]),
-    /// The server has used up a flow-control window of a stream or of the connection, so the server
-    /// must wait for the client.
+    /// The server has exhausted a flow-control window of a stream or of the connection, so the
+    /// server must wait for the client.
     WindowEmpty,
-    /// There are bytes to send that no request caused, such as an acknowledgement.
+    /// The connection has bytes to send that belong to no request, such as an acknowledgement.
     HasBytesToSend,
     /// The peer has properly ended its TLS stream. [`Conn::end_by_peer`](crate::Conn::end_by_peer)
     /// returns the effect of the end on the exchanges in flight.

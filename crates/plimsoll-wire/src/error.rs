@@ -14,8 +14,8 @@ pub enum ProtocolError {
     /// ([RFC 9112, 4](https://www.rfc-editor.org/rfc/rfc9112#section-4)).
     #[error("the response does not start with an HTTP/1.0 or HTTP/1.1 status line")]
     BadStatusLine,
-    /// A header line has no valid name, has a NUL or a lone CR, or has a fold that changes the
-    /// framing ([RFC 9112, 5](https://www.rfc-editor.org/rfc/rfc9112#section-5)).
+    /// A header line has no valid name, has a NUL or a lone CR, or has a continuation line that
+    /// would change the framing ([RFC 9112, 5](https://www.rfc-editor.org/rfc/rfc9112#section-5)).
     #[error("a header line of the response is malformed")]
     BadHeader,
     /// The head of a response (status line and header fields) or its trailers exceed
@@ -80,7 +80,8 @@ pub enum ProtocolError {
     /// A pseudo-header field is unknown, misplaced or missing.
     #[error("the header of the response has no status, or has pseudo-headers that are not allowed")]
     PseudoHeader,
-    /// A status is outside 100 to 999, or not permitted at this point.
+    /// The status of a response is outside 100 to 999, or not permitted at this point of the
+    /// exchange.
     #[error("the status of the response is not between 100 and 999, or is not allowed at this point")]
     BadStatus,
     /// A response has a header field that HTTP/2 forbids ([RFC 9113,
@@ -96,7 +97,7 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// Returns the HTTP/2 error code that is sent to the peer, which made this error.
+    /// Returns the HTTP/2 error code that reports the protocol error to the peer.
     pub(crate) fn h2_error(self) -> H2Error {
         match self {
             ProtocolError::FrameSize => H2Error::FrameSizeError,

@@ -80,7 +80,7 @@ fn split_authority_and_path(rest: &str) -> (Option<&str>, &str) {
     (Some(&rest[..end]), &rest[end..])
 }
 
-/// Returns whether the host and port in `authority` equal those of the origin.
+/// Returns whether the host and port in `authority` equal the host and port of the origin.
 fn is_authority_of_origin(authority: &str, origin: &Origin) -> bool {
     let host_and_port = authority.rsplit_once('@').map_or(authority, |(_, rest)| rest);
     let (host, port) = match host_and_port.rsplit_once(':') {

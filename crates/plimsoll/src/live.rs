@@ -22,7 +22,7 @@ pub struct ProgressDisplay {
     /// The number of lines on the terminal that the next update rewrites.
     shown_lines: usize,
     last_plain_line_at: Instant,
-    /// The heading of the last table rows that were written.
+    /// The heading of the last written table row. Another heading starts a new table.
     heading: String,
 }
 

@@ -3,8 +3,8 @@
 //! value's name in the flag's declaration, which help shows (`<URL>`). If that name is unknown,
 //! messages never show the value.
 //!
-//! Not here: the classes and their value names (`plimsoll_study::value_class`), and what is
-//! recorded, which is built from parsed values (`plimsoll_model::experiment_settings`).
+//! Not here: the classes and their value names (`plimsoll_study::value_class`), and the recorded
+//! command line, which is built from parsed values (`plimsoll_model::experiment_settings`).
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};

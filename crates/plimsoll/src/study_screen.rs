@@ -82,8 +82,8 @@ impl Output for StudyScreen {
         });
     }
 
-    /// Shows nothing when a load ends, because the row about the load is written together with the
-    /// load's outcome.
+    /// Shows nothing when a load ends, because [`StudyDisplay::show_outcome`] writes the row about
+    /// the load.
     fn load_ends(&mut self, _: &Study, _: &Trial, _: &StudyState) {}
 }
 

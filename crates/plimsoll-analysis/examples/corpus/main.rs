@@ -7,7 +7,8 @@
 //!   left out at a time), and writes `likelihoods.tsv`.
 //! - `corpus expect` writes `corpus/expected.tsv`: the cause that plimsoll names for each case.
 //! - `corpus score` prints the verdicts by cause, and how well the probabilities are calibrated.
-//!   The likelihoods for each case are fitted without the set of the case.
+//! The likelihoods for each case are fitted to all other sets, without the set that contains the
+//! case.
 //! - `corpus show NAME` prints the observed values of one case. The command also prints the
 //!   probabilities of the causes, from likelihoods that are fitted without the set of the case.
 
@@ -32,7 +33,8 @@ const TEMPERATURES: [f64; 8] = [0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5];
 const NAMING_THRESHOLDS: [f64; 8] = [0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.8];
 /// The minimum share of cases whose named cause must be right. Among the thresholds that reach this
 /// share of right causes, `corpus fit` takes the threshold with the fewest wrong named causes. If
-/// several thresholds have equally few, `corpus fit` takes the highest of them.
+/// several thresholds give equally few wrong causes, `corpus fit` takes the highest of these
+/// thresholds.
 const RIGHT_CAUSES_SHARE_MIN: f64 = 0.9;
 
 fn main() {

@@ -8,10 +8,10 @@
 //! during the load, of the build, and of the build's process.
 //!
 //! [`BENCHMARK_MACHINE`] has the noise of the machine in docs/reference/benchmarks.md: the median
-//! of eight real comparisons. Blocks had one load of 400 ms on each build. Their goodput ratios B/A
-//! had a standard deviation of 3.9 %, computed from the median absolute deviation. In 11 % of the
-//! blocks, the ratio differed from the median ratio by more than four standard deviations. Goodput
-//! drifted by 15 %, with an autocorrelation of 0.7 from block to block.
+//! of eight real comparisons. Blocks had one load of 400 ms on each build. The goodput ratios B/A
+//! of the blocks had a standard deviation of 3.9 %, computed from the median absolute deviation. In
+//! 11 % of the blocks, the ratio differed from the median ratio by more than four standard
+//! deviations. Goodput drifted by 15 %, with an autocorrelation of 0.7 from block to block.
 
 #![allow(dead_code)]
 
@@ -54,11 +54,11 @@ pub struct Machine {
     /// to 95 % of the throughput.
     pub disturbed: f64,
     /// Share of the loads during which other processes use exactly half of the machine's cores, as
-    /// the probes report. Such a load reaches 40 to 95 % of the throughput.
+    /// the probes report. A load with interference reaches 40 to 95 % of the throughput.
     pub interference_share: f64,
     /// Scale of the heavy-tailed noise, a Student distribution with 2 degrees of freedom. The
-    /// heavy-tailed noise makes a few loads much faster or slower than all other loads. The value 0
-    /// switches the heavy-tailed noise off.
+    /// heavy-tailed noise makes a few loads much faster or slower than all other loads. If the
+    /// scale is 0, the machine has no heavy-tailed noise.
     pub heavy_tail_scale: f64,
     /// Fall of the goodput of both builds over one minute, as a share.
     pub falling: f64,
@@ -86,8 +86,8 @@ pub enum HiddenDefect {
     Sheds(f64),
     /// The connection closes in the middle of this share of the responses.
     ClosesEarly(f64),
-    /// Both builds have trouble with this share of the requests: A takes ten times as long, and B
-    /// refuses them immediately.
+    /// This share of the requests is difficult for both builds: build A takes ten times as long for
+    /// them, and build B refuses them immediately.
     FailsFast(f64),
     /// The server stalls in every period: no response arrives for a time. The values are the length
     /// of the stall and of the period, s.
@@ -95,10 +95,10 @@ pub enum HiddenDefect {
     /// The first value is the share of slow requests. The second value is the factor by which slow
     /// requests take longer than normal requests.
     Tail(f64, f64),
-    /// This share of the responses has a shorter body than normal, and is ready in half the time.
+    /// This share of the responses has a shorter body than normal, and takes half of the normal
+    /// service time.
     WrongBody(f64),
-    /// Service times grow continuously. The value is the growth of the service times within one
-    /// minute, as a share.
+    /// Service times grow continuously, by this share within one minute.
     Leaks(f64),
     /// After its start, a process is slower for a time. The first value is how long the process
     /// stays slow after the warm-up, s. The second value is the factor of the service time while
@@ -116,8 +116,8 @@ pub struct SimulatedComparison {
     /// B's goodput divided by A's goodput, without the hidden defect.
     pub ratio: f64,
     pub hidden_defect: HiddenDefect,
-    /// Standard deviation of the speed between starts of a build, as a natural logarithm. If builds
-    /// are not restarted for each load, each of the two builds starts once.
+    /// Standard deviation of the speed between starts of a build, as a natural logarithm. A build
+    /// starts once for each load, or only once in a comparison without restarts.
     pub start_deviation: f64,
     pub restarts_builds: bool,
     pub primary: Criterion,
@@ -225,8 +225,8 @@ impl SimulatedComparison {
             }
         } else {
             for _ in 0..USERS {
-                // At the start of the window, each user has a request in flight that began at a
-                // random earlier time.
+                // At the start of the measured window, each user already has a request in flight,
+                // which began at a random earlier time.
                 let mut into_s = -MEAN_SERVICE_TIME_S * scale * rng.next_f64();
                 while into_s < LOAD_S {
                     let ended = self.simulate_request(b, start_s + into_s, into_s.max(0.0), scale, rng);

@@ -25,15 +25,16 @@ const CONFIRMING_RATE_SHARE_MIN: f64 = 0.98;
 /// minimum length is this share of the length of [`super::stalls::Stalls::confirming_trial_ns`].
 const CONFIRMING_LENGTH_SHARE_MIN: f64 = 0.8;
 /// If a trial meets the SLO at this share of the upper end of the load line's interval, or above,
-/// the upper end is doubtful. On a machine that other programs use, the capacity may rise again.
-/// With a higher capacity, higher rates meet the SLO, too.
+/// the upper end is doubtful. On a machine that other programs use, the capacity may rise again,
+/// and then higher rates also meet the SLO.
 const DOUBTFUL_END_SHARE_MIN: f64 = 0.97;
 
 /// Returns whether confirming trials support `low` as the lower end of the load line's interval. A
 /// trial counts if its rate is at least 98 % of `low`. The trial supports `low` if it met the SLO,
-/// or if chance explains its bad requests and backlog. Otherwise the trial contradicts `low`,
-/// unless its rate is more than 2 % above `low`. More trials must support `low` than contradict it.
-/// For a server that stalls, only trials of sufficient length count.
+/// or if chance explains its bad requests and backlog. A trial that does not support `low`
+/// contradicts `low`, unless the rate of the trial is more than 2 % above `low`. More trials must
+/// support `low` than contradict it. For a server that stalls, only trials of sufficient length
+/// count.
 pub(super) fn is_line_supported(state: &SearchState, capacity: Option<&Capacity>, low: f64) -> bool {
     let dispersion = backlog_dispersion(state, capacity);
     let long_ns = state.stalls.as_ref().map_or(0, |stalls| stalls.confirming_trial_ns());
@@ -59,8 +60,9 @@ pub(super) fn fails_beyond_chance(trial: &TrialOutcome, dispersion: f64) -> bool
 }
 
 /// Returns the sum of the dispersions of arrivals and completions (I_a + I_s in
-/// docs/explanation/load-line.md), which determines how much a backlog varies by chance. Without a
-/// known capacity, the dispersion of the completions is 1, as for exponential service times.
+/// docs/explanation/load-line.md), which determines how much a backlog varies by chance. If the
+/// capacity is not known, the dispersion of the completions is assumed to be 1, as for exponential
+/// service times.
 pub(super) fn backlog_dispersion(state: &SearchState, capacity: Option<&Capacity>) -> f64 {
     state.settings.arrivals.dispersion() + capacity.map_or(1.0, |capacity| capacity.dispersion)
 }
@@ -90,8 +92,8 @@ pub(super) struct TriedRates {
 }
 
 impl TriedRates {
-    /// Collects the rates of the trials near the load line. Disturbed trials count, because the
-    /// result is the load line of the disturbed machine.
+    /// Collects the rates of the trials near the load line. Disturbed trials count, because on such
+    /// a machine the search states the load line of the disturbed server.
     pub(super) fn from_history(history: &[TrialOutcome], dispersion: f64) -> TriedRates {
         let near = || history.iter().filter(|trial| is_near_load_line(trial) && !is_void_by_generator(trial));
         // A trial was stopped early because it was certain to fail, so chance does not explain the
@@ -116,9 +118,10 @@ impl TriedRates {
     }
 
     /// Corrects `upper`, the estimated upper end of the load line's interval, by the tried rates.
-    /// If a trial met the SLO near `upper`, the lowest broken rate becomes the upper end, but never
-    /// below `upper`. Without a broken rate, the result is then `None`. Otherwise, if at least two
-    /// rates below `upper` broke the SLO, the second-lowest broken rate becomes the upper end.
+    /// If a trial met the SLO near `upper`, the upper end becomes the lowest rate that broke the
+    /// SLO, but at least `upper`. If a trial met the SLO near `upper` and no rate broke the SLO,
+    /// the upper end is unknown (`None`). If no trial met the SLO near `upper`, the second-lowest
+    /// rate that broke the SLO lowers the upper end.
     pub(super) fn upper_end(&self, upper: f64) -> Option<f64> {
         if self.met_rps.is_some_and(|met_rps| makes_upper_end_doubtful(met_rps, upper)) {
             return self.broken_rps.first().map(|rps| rps.max(upper));
@@ -133,13 +136,14 @@ pub(super) fn makes_upper_end_doubtful(met_rps: f64, upper: f64) -> bool {
     met_rps >= DOUBTFUL_END_SHARE_MIN * upper
 }
 
-/// Returns whether chance explains that a valid trial broke the SLO, at a rate that meets the SLO.
+/// Returns whether a valid trial may have broken the SLO by chance alone, although the server meets
+/// the SLO at this rate.
 pub(super) fn chance_explains_trial(trial: &TrialOutcome, dispersion: f64) -> bool {
     !trial.stopped && trial.verdict != Verdict::Void && chance_explains_evidence(trial, dispersion)
 }
 
-/// Returns whether chance explains the bad requests and the backlog of a trial, if the trial's rate
-/// meets the SLO. Late and failed requests are bad.
+/// Returns whether chance alone explains the bad (late or failed) requests and the backlog of a
+/// trial, although the server meets the SLO at the trial's rate.
 fn chance_explains_evidence(trial: &TrialOutcome, dispersion: f64) -> bool {
     let backlog_deviation = (dispersion * trial.evidence.scheduled as f64 / 2.0).sqrt();
     trial.evidence.bounds.iter().all(chance_explains_bound)
@@ -186,8 +190,8 @@ mod tests {
         check(Some(80.0), &[85.0], Some(100.0));
         check(Some(80.0), &[85.0, 95.0, 99.0], Some(95.0));
         check(None, &[110.0, 120.0], Some(100.0));
-        // A rate that met the SLO near the upper end of the interval raises the upper end, or no
-        // upper end is known.
+        // If a rate near the upper end met the SLO, the upper end rises to the lowest rate that
+        // broke the SLO. If no rate broke the SLO, the upper end is unknown.
         check(Some(98.0), &[], None);
         check(Some(98.0), &[99.0], Some(100.0));
         check(Some(104.0), &[110.0, 120.0], Some(110.0));

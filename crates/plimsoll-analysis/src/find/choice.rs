@@ -45,11 +45,11 @@ const SATURATED_TRIALS_FIRST: usize = 6;
 /// The number of closed-loop trials that saturate the server, before the first trial near the load
 /// line, in a small budget.
 const SATURATED_TRIALS_SMALL_BUDGET: usize = 2;
-/// The number of completions that a trial of the saturated server should have.
+/// The number of completions for which a trial of the saturated server is planned.
 const SATURATED_COMPLETIONS: f64 = 1000.0;
 /// The minimum number of completions in a trial of the saturated server with the maximum length.
 /// The search makes no trials of a slower saturated server: trials with fewer completions would
-/// show too little and leave a long backlog.
+/// give no useful estimate of the capacity and leave a long backlog.
 const SATURATED_COMPLETIONS_MIN: f64 = 20.0;
 /// The maximum length of a trial that saturates the server, as a share of the budget.
 const SATURATED_TRIAL_BUDGET_SHARE: f64 = 1.0 / 12.0;
@@ -158,10 +158,10 @@ impl<'a> LoadChoice<'a> {
         Some(self.limit_to_budget(self.plans.closed_loop_trial(LoadPurpose::Peak, users, length_ns)))
     }
 
-    /// Returns the largest number of users of a closed-loop trial. If a maximum rate is set, this
-    /// number of users cannot exceed the maximum rate, because each user waits for its response
-    /// before its next request. Returns 0 if even a single user may exceed the maximum rate, or
-    /// before any response.
+    /// Returns the largest number of users of a closed-loop trial. If a maximum rate is set, so few
+    /// users are returned that they cannot exceed the maximum rate. A small number of users limits
+    /// the rate, because each user waits for its response before its next request. Returns 0 if
+    /// even a single user may exceed the maximum rate, or if no request has got a response yet.
     fn users_max(&self) -> u64 {
         let connections = u64::from(self.known.settings.base.carriage.connections_max).min(CLOSED_LOOP_USERS_MAX);
         let Some(rate_max) = self.known.settings.max_rate else { return connections };
@@ -242,8 +242,8 @@ impl<'a> LoadChoice<'a> {
         let peak = peak::closed_loop_peak(self.history);
         let rps = peak.map_or(100.0, |peak| peak.rps);
         let at_peak = peak::saturating_users(self.history);
-        // If the goodput still grew with the number of users, saturating the server needs more
-        // users than the best closed-loop trial so far.
+        // If the goodput still grew with the number of users, more users than in the best
+        // closed-loop trial are needed to saturate the server.
         let best = peak.filter(|_| peak::is_still_growing(self.history)).map_or(1, |peak| peak.concurrency);
         let users = at_peak.max(best).saturating_mul(SATURATING_FACTOR).max(SATURATING_USERS_MIN);
         // The number of users is limited: with `timeout_s / 2.0 * rps` users, a request waits for
@@ -343,7 +343,8 @@ impl<'a> LoadChoice<'a> {
             self.saturated_trial()
         } else {
             // Half of the trials are in the middle of the possible range, and half are at the ends
-            // of the range. If the capacity is not known, the rate increases until a trial fails.
+            // of the range. If the capacity is not known, the rate of the trials increases until a
+            // trial fails.
             let failed = tried().any(|trial| trial.verdict == Verdict::Fail);
             let climbing = line.capacity.is_none() && !failed;
             // At a rate below `affordable_rps`, too few requests would arrive in a trial of the

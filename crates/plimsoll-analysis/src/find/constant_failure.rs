@@ -18,8 +18,8 @@ const FAILED_MIN: f64 = 5.0;
 /// limiter that rejects at most this share of a load rejects at least three times the share at
 /// twice the load.
 const CONSTANT_FAILURE_SHARE_MAX: f64 = 0.2;
-/// A failure is constant only if it occurs at different loads: the highest rate with the failure is
-/// at least this multiple of the lowest.
+/// A failure counts as constant only if it occurs at different loads. The highest rate with the
+/// failure must be at least this multiple of the lowest rate with the failure.
 const DIFFERENT_RATE_FACTOR: f64 = 2.0;
 /// A load has the constant failure if its share of failures is at most this multiple of the share
 /// at low loads.
@@ -27,7 +27,8 @@ const SAME_SHARE_FACTOR_MAX: f64 = 2.0;
 /// The failures depend on the load if at least this number of failures was expected at the lowest
 /// loads, but no request failed.
 const MISSING_FAILURES_MAX: f64 = 4.0;
-/// The number of standard deviations (one-sided 1 %) that chance may explain.
+/// Failures may exceed their expected number by this number of standard deviations and still count
+/// as chance (one-sided 1 %).
 const CHANCE_DEVIATIONS: f64 = 2.33;
 
 /// Requests that fail or are late at low loads as often as at high loads.
@@ -100,8 +101,8 @@ impl ConstantFailure {
             (low, failed) = (low + load.requests, failed + load.failed);
         }
         let share = failed / low;
-        // The lowest loads, in which no request failed, must have had too few requests to expect a
-        // failure.
+        // The failure counts as constant only if the lowest loads, in which no request failed, had
+        // too few requests to expect failures.
         let any = spared.iter().map(|load| load.requests * share).sum::<f64>() < MISSING_FAILURES_MAX;
         if !sure(low, failed) || share > CONSTANT_FAILURE_SHARE_MAX || !any {
             return None;

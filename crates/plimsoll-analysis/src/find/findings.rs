@@ -40,11 +40,12 @@ const VOID_SHARE_MAX: f64 = 0.2;
 /// A search reports a doubt if the capacity changed by more than this share from the first to the
 /// last third of the saturated trials.
 const CAPACITY_DRIFT_SHARE_MAX: f64 = 0.05;
-/// The probability that the load line lies below the upper end that a search states. This upper
-/// tail is half of the lower tail, because an undetected disturbance of a trial makes the load line
-/// look lower, never higher. `bench/run coverage` measured equal tails on two simulated servers
-/// (M/M/1 at 100/s and H2/1 at 1 000/s) with 10 % disturbed trials. There, 83 to 85 % of the
-/// intervals contained the load line, and 15 % lay below the load line.
+/// The probability that the load line lies below the upper end that a search states. The
+/// probability above the upper end is half of the probability below the lower end. The reason: an
+/// undetected disturbance of a trial makes the load line look lower, never higher. With equal
+/// probabilities at both ends, `bench/run coverage` searched two simulated servers (M/M/1 at 100/s
+/// and H2/1 at 1 000/s) with 10 % disturbed trials. Only 83 to 85 % of these intervals contained
+/// the load line, and 15 % lay below the load line.
 const STATED_QUANTILE_HIGH: f64 = 0.982;
 /// A trial is at the load line if its rate is at least this share of the lower end of the load
 /// line's interval.
@@ -54,23 +55,25 @@ const AT_LINE_SHARE_MIN: f64 = 0.98;
 /// server meets the SLO in steady state, under the arrivals of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadLine {
-    /// The estimate of the load line, 1/s. If the interval is too wide for an estimate, the value
-    /// is the lower end of the interval. The value is 0 without a load line.
+    /// The estimate of the load line, 1/s. If the interval is too wide for an estimate, this field
+    /// contains the lower end of the interval. If the search found no load line, this field is 0.
     pub rps: f64,
-    /// Lower end of the 90 % interval, 1/s.
+    /// Lower end of the 90 % interval of the load line, 1/s.
     pub lower: f64,
-    /// Upper end of the 90 % interval, 1/s; `None` if no tried rate was too high.
+    /// Upper end of the 90 % interval of the load line, 1/s; `None` if the search found no upper
+    /// limit of the load line.
     pub upper: Option<f64>,
-    /// Whether the interval is narrow enough to state an estimate.
+    /// Whether the search states an estimate of the load line, and not only an interval.
     pub has_estimate: bool,
-    /// Whether a separate trial at the lower end of the interval met the SLO.
+    /// Whether separate confirming trials, or a soak, support the lower end of the load line's
+    /// interval.
     pub confirmed: bool,
 }
 
 impl LoadLine {
     /// Probability that the interval contains the load line.
     pub const INTERVAL_CONFIDENCE: f64 = 0.9;
-    /// The value for a search without a load line.
+    /// The load line that a search reports if it found no rate that meets the SLO.
     pub const NONE: LoadLine = LoadLine { rps: 0.0, lower: 0.0, upper: None, has_estimate: false, confirmed: false };
     /// A search states an estimate of the load line only if the estimate is at most this multiple
     /// of the lower end of the interval. A stated estimate exceeds the true load line by more than
@@ -122,8 +125,8 @@ pub struct Findings {
     pub capacity: Option<Capacity>,
     /// The spacing of arrivals in the open trials, such as random or even.
     pub arrivals: ArrivalSpacing,
-    /// The highest goodput of the closed-loop climb (trials with more and more users). The value is
-    /// `None` if no request succeeded, or if the climb did not reach the peak.
+    /// The highest goodput of the closed-loop climb (trials with more and more users). `None` if no
+    /// request succeeded, or if the climb ended before the goodput reached its peak.
     pub peak: Option<Peak>,
     /// The lowest number of users whose goodput reaches 95 % of the peak.
     pub knee: Option<Knee>,
@@ -132,10 +135,10 @@ pub struct Findings {
     /// Why the search ended.
     pub stopped_by: StopReason,
     /// Stalls of the server: periods without any response that are longer than the response time
-    /// explains. The value is `None` without stalls.
+    /// explains. `None` if the server did not stall.
     pub stalls: Option<Stalls>,
-    /// Requests that fail or are late at any load, more often than the SLO allows. The value is
-    /// `None` if there is a load line, or if no constant failure of requests was found.
+    /// Requests that fail or are late at any load, more often than the SLO allows. `None` if the
+    /// search found a load line, or if the share of such requests depends on the load.
     pub constant_failure: Option<ConstantFailure>,
     /// The load since which the server accepted no connections; `None` if the server did not stop
     /// accepting connections during the search.
@@ -143,7 +146,7 @@ pub struct Findings {
     /// The length of the longest trial that met the SLO at the load line or above, s.
     pub longest_pass_at_line_s: f64,
     /// The search budget that would probably make the load line's interval narrow enough for an
-    /// estimate, s. The value is `None` if the load line's interval is narrow enough already.
+    /// estimate, s. `None` if the load line's interval is already narrow enough for an estimate.
     pub budget_for_estimate_s: Option<f64>,
     /// Length of the search, s.
     pub elapsed_s: f64,
@@ -164,7 +167,7 @@ pub struct Forecast {
     /// Length of a trial near the load line, s.
     pub line_trial_s: f64,
     /// The lowest rate, 1/s, at which a single trial near the load line can prove the success bound
-    /// of the SLO. The value is `None` if no rate can prove the success bound.
+    /// of the SLO. `None` for a success bound of 100 %, which no number of requests proves.
     pub provable_rps: Option<f64>,
     /// The forecast in sentences for the user.
     pub sentences: Vec<String>,
@@ -245,8 +248,8 @@ pub fn findings_from_trials(
     let history = target_loss.map_or(history, |loss| &history[..loss.trials_before]);
     let measured = || history.iter().filter(|t| t.purpose != LoadPurpose::Settle);
     let spoilt = measured().filter(|t| t.offered_rps().is_some() && t.is_disturbed()).count();
-    // If most open trials were disturbed, the disturbances exhausted the budget, so `Disturbed` is
-    // the reason why the search ended.
+    // If most open trials were disturbed and the budget was exhausted, the search reports that
+    // disturbances ended it (`Disturbed`).
     let stopped_by = match stopped_by {
         StopReason::Budget if 2 * spoilt > measured().filter(|t| t.offered_rps().is_some()).count() => {
             StopReason::Disturbed
@@ -411,9 +414,9 @@ impl CapacityRange {
 
 /// Returns a new lower end of the load line's interval, 1/s, if a trial contradicts the lower end
 /// `lower`. A trial contradicts `lower` if the trial failed beyond chance at or below `lower`, and
-/// no equal or higher rate met the SLO. The new lower end is the highest rate that met the SLO, or
-/// 0. A model of the server may treat the failed trial as disturbed. But a rate at which no trial
-/// met the SLO is not proven.
+/// no equal or higher rate met the SLO. The new lower end is the highest rate that met the SLO; 0
+/// if no rate met the SLO. The correction is needed because a model of the server may treat the
+/// failed trial as disturbed. But a rate at which no trial met the SLO is not proven.
 fn corrected_lower_end(history: &[TrialOutcome], lower: f64, dispersion: f64) -> Option<f64> {
     let near = || history.iter().filter(|trial| is_near_load_line(trial));
     let met = near().filter(|trial| trial.verdict == Verdict::Pass).filter_map(TrialOutcome::offered_rps);
@@ -637,7 +640,7 @@ fn trial_doubts(
     let passed = measured.iter().filter(|t| t.verdict == Verdict::Pass);
     let at_line = passed.filter_map(|t| Some((t.offered_rps()?, t.duration_ns as f64 / 1e9)));
     let rate_min = line * AT_LINE_SHARE_MIN;
-    // `sum` would return -0 for an empty iterator.
+    // The code uses `fold`, because `sum` would return -0 for an empty iterator.
     let made = at_line.filter(|(rate, _)| *rate >= rate_min).fold(0.0, |total, (rate, s)| total + rate * s);
     let unproven = requests_to_prove(settings.slo.success_min).filter(|n| line > 0.0 && made < *n && quota.is_none());
     if let Some(needed) = unproven {

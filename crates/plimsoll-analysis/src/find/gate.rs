@@ -17,7 +17,7 @@ enum DemandFigure {
     Line,
     /// The peak goodput, requests or sessions a second.
     Peak,
-    /// The number of users at the knee (95 % of the peak goodput).
+    /// The knee: the smallest number of users whose goodput is at least 95 % of the peak goodput.
     Knee,
     /// The load line as a multiple of the mean rate of the access log from which the loads are
     /// drawn.
@@ -61,7 +61,8 @@ pub enum DemandError {
          as line<5000"
     )]
     Figure(String),
-    /// The value cannot be parsed as the number or the time that the figure needs.
+    /// The value on the right of the operator cannot be parsed in the unit of the figure, a number
+    /// or a time.
     #[error(transparent)]
     Value(#[from] UnitError),
 }
@@ -125,7 +126,8 @@ impl GateDemand {
         let line = &findings.load_line_rps;
         let unmeasured = || Some(UndecidedDemand { why: "nothing was measured".to_owned(), budget_ns: None });
         let unit = match self.figure {
-            // Without a load line, a demand on the load line counts as decided: the gate fails.
+            // If the search found no load line, a demand on the load line counts as decided, and
+            // the gate fails.
             DemandFigure::Line | DemandFigure::Scale if line.rps <= 0.0 => return None,
             DemandFigure::Line => 1.0,
             DemandFigure::Scale => match findings.log {

@@ -22,9 +22,8 @@ pub(super) struct LineEstimate {
     pub capacity: Option<Capacity>,
     /// The probability distribution of the load line.
     pub distribution: LoadLineDistribution,
-    /// The highest rate that the search can try, 1/s. The value is the lower of the user's limit
-    /// and the highest rate that plimsoll can generate. Without either limit, the value is
-    /// infinite.
+    /// The highest rate that the search can try, 1/s. The lower of two limits applies: the user's
+    /// limit, and the highest rate that plimsoll can generate. Infinite if neither limit exists.
     pub rate_max: f64,
     /// Why the search stops if the server meets the SLO at `rate_max`.
     pub rate_max_reason: StopReason,
@@ -64,7 +63,7 @@ impl LineEstimate {
         line
     }
 
-    /// Returns the `p` quantile of the load line, 1/s. The result is at most `rate_max`.
+    /// Returns the `p` quantile of the load line, 1/s, but at most `rate_max`.
     pub(super) fn quantile(&self, p: f64) -> f64 {
         self.distribution.quantile(p).min(self.rate_max)
     }

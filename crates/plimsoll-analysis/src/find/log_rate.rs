@@ -1,5 +1,5 @@
-//! The rate of an access log from which the loads of a search were drawn. A search expresses the
-//! load line as a multiple of the access log's rate.
+//! The rate of the access log from which the requests of a search were taken. A search expresses
+//! the load line as a multiple of the access log's rate.
 //!
 //! Not here: the load line.
 

@@ -12,9 +12,9 @@
 //! runs at the lower end of the load line's interval. After the search, the study may run a soak, a
 //! long load at the load line ([`soak`]).
 //!
-//! A server that keeps state between trials is first brought into a known state. A server that fell
-//! behind first drains its backlog. A server with a rate limiter may have saved tokens, and a load
-//! before each trial exhausts these tokens.
+//! Before each trial, a server that keeps state between trials is brought into a known state. A
+//! server that fell behind first drains its backlog. A server with a rate limiter may have saved
+//! tokens, and a load before each trial exhausts these tokens.
 //!
 //! Not here: executing plans, and the reason *why* a server has its limit.
 

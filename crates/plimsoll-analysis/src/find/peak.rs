@@ -79,7 +79,7 @@ fn has_response(trial: &TrialOutcome) -> bool {
     trial.success_rate > 0.0 || trial.evidence.failed_count() > 0
 }
 
-/// Returns whether all responses of the first load with responses were failures.
+/// Returns whether every request failed in the first load of the climb that got a response.
 pub fn nothing_succeeds(history: &[TrialOutcome]) -> bool {
     let mut closed = history.iter().filter(|t| t.purpose == LoadPurpose::Peak && has_response(t));
     closed.next().is_some_and(|t| t.success_rate == 0.0)
@@ -126,8 +126,8 @@ pub fn closed_loop_peak(history: &[TrialOutcome]) -> Option<Peak> {
     (rps > 0.0).then_some(Peak { rps, concurrency })
 }
 
-/// The minimum number of responses at the peak. With fewer responses, the random variation of
-/// goodput hides which numbers of users reach the same goodput.
+/// The minimum number of responses at the peak. If the peak has fewer responses, goodput varies too
+/// much by chance to show which numbers of users reach the same goodput.
 const PEAK_RESPONSES_MIN: f64 = 30.0;
 
 /// Returns the minimum number of users that saturate the server: the lowest number whose goodput
@@ -145,8 +145,9 @@ pub fn saturating_users(history: &[TrialOutcome]) -> u64 {
     points.iter().find(|p| p.1 >= least).map_or(users, |p| p.0)
 }
 
-/// Returns the peak, with the capacity from saturated trials as its rate if this capacity is known.
-/// The maximum goodput of several short trials is by chance higher than the true peak.
+/// Returns the peak of the climb. If the capacity is known from saturated trials, the rate of the
+/// peak is this capacity. The maximum goodput of several short trials is by chance higher than the
+/// true peak.
 pub fn confirmed_peak(history: &[TrialOutcome], capacity: Option<&Capacity>) -> Option<Peak> {
     let peak = closed_loop_peak(history)?;
     Some(capacity.map_or(peak, |capacity| Peak { rps: capacity.rps, ..peak }))

@@ -155,8 +155,8 @@ impl<'a> Planner<'a> {
         let peak = peak::closed_loop_peak(self.history).map_or(100.0, |p| p.rps);
         let capacity = last.evidence.saturated_rps.unwrap_or(peak).max(1.0);
         // A server that has answered its whole backlog may still be busy with closing the many
-        // connections that an open load opened. So the growth of the backlog during a failed or
-        // void trial also decides whether a drain is needed.
+        // connections that an open load opened. So the growth of the backlog during a trial that
+        // failed or was void also decides whether a drain is needed.
         let grown = match last.verdict {
             Verdict::Fail | Verdict::Void => last.evidence.backlog_growth_share * last.evidence.scheduled as f64 / 2.0,
             Verdict::Pass => 0.0,
@@ -168,7 +168,8 @@ impl<'a> Planner<'a> {
         let left_s = self.settings.budget_ns.saturating_sub(self.elapsed_ns) as f64 / 1e9;
         let answer_s = peak::single_user_response_ns(self.history).unwrap_or(0) as f64 / 1e9;
         let rate = self.cap_rate(round_rate((peak * 0.02).clamp(20.0, 100.0).min(peak * 0.2).max(1.0)));
-        // The drain lasts for the time to process the backlog, and then for some more requests.
+        // The drain is planned for twice the time that the server needs for its backlog, plus the
+        // time for three more requests and responses.
         let calm_s = (3.0 * answer_s + 3.0 / rate).max(1.5);
         let length_s = (2.0 * drain_s + calm_s).min(15f64.max(2.0 * calm_s)).min((left_s - 1.0).max(0.3));
         let length_ns = ((length_s * 10.0).ceil() * 1e8) as u64;

@@ -1,7 +1,6 @@
-//! The latest period of a search, in which the server has its present capacity
-//! ([`LastCapacityChange`]). During a search, exhausted CPU credit, added machines, a warm cache
-//! or a leak may change the capacity. Trials before a change of the capacity have no information
-//! about the present load line.
+//! The last change of the server's capacity during a search ([`LastCapacityChange`]). During a
+//! search, exhausted CPU credit, added machines, a warm cache or a leak may change the capacity.
+//! Trials before a change of the capacity have no information about the present load line.
 //!
 //! The saturated trials are split where the capacities before and after differ most. The split
 //! counts as a change if the capacities differ by more than chance. The difference must also be
@@ -30,8 +29,8 @@ const CHANGE_STANDARD_ERRORS_MIN: f64 = 5.0;
 const CHANGE_SCATTER_ERRORS_MIN: f64 = 3.1;
 /// Ratio of the standard error of a median to the standard error of a mean (normal distribution).
 const MEDIAN_TO_MEAN_ERROR_RATIO: f64 = 1.25;
-/// The minimum number of trials before a change. One trial suffices: the search drops this trial,
-/// but does not report a change after a single trial.
+/// The minimum number of trials before a change. If only one trial came before the change, the
+/// search ignores this trial, but does not report the change.
 const TRIALS_BEFORE_CHANGE_MIN: usize = 1;
 /// The minimum number of trials after a change. Other processes disturb one trial in ten, but
 /// hardly ever three consecutive trials.
@@ -62,8 +61,8 @@ pub struct LastCapacityChange {
     pub changes: usize,
 }
 
-/// The capacity that one trial showed: the index of the trial, completions a second, and their
-/// relative standard error.
+/// The capacity that one trial shows: the index of the trial, the completions a second, and the
+/// relative standard error of the completions a second.
 #[derive(Debug, Clone, Copy)]
 struct TrialCapacity {
     trial: usize,
@@ -72,8 +71,8 @@ struct TrialCapacity {
 }
 
 impl LastCapacityChange {
-    /// Finds the present era, the period since the last change of the server's capacity. Returns
-    /// `None` if the capacity did not change.
+    /// Finds the last change of the server's capacity in the trials of a search. Returns `None` if
+    /// the capacity did not change.
     pub(super) fn detect(history: &[TrialOutcome]) -> Option<LastCapacityChange> {
         let shown = TrialCapacity::from_history(history);
         let splits = change_indices(&shown);

@@ -3,7 +3,7 @@
 //! a server with a quota is the quota divided by the window. A trial shorter than the window does
 //! not show the capacity of a server with a quota.
 //!
-//! Not here: limiters that refill continually ([`super::rejecting`]), and servers that reject all
+//! Not here: limiters that refill continually ([`super::rejection`]), and servers that reject all
 //! requests of an overload but serve the next low load at once.
 
 use super::plans::{Planner, trial_time_max_ns};
@@ -33,13 +33,13 @@ const EXHAUSTED_AGAIN_SHARE_MIN: f64 = 0.2;
 /// as if it allowed one failure in a million requests, because random arrivals sometimes exceed any
 /// quota.
 const EXCEEDING_SHARE_MIN: f64 = 1e-6;
-/// There is no quota if a server later serves more than this multiple of the first supposed quota:
-/// the server was only unavailable for a time.
+/// A server that later serves more than this multiple of the first supposed quota has no quota: the
+/// server was only unavailable for a time.
 const FIRST_QUOTA_FACTOR_MAX: f64 = 3.0;
 /// Maximum error of the time at which a window opens, s. The load that waits for the opening sends
 /// a request every 0.1 s, its tick is 0.1 s, and edges of trials add 0.1 s.
 const WINDOW_OPENING_ERROR_S: f64 = 0.3;
-/// The search stops once the relative error of the length of the quota's window is at most this.
+/// The search stops once the length of the quota's window is known to within this relative error.
 const WINDOW_ERROR_MAX: f64 = 0.01;
 
 /// A quota: the number of requests that a server grants in each time window.
@@ -48,7 +48,7 @@ pub struct Quota {
     /// Mean number of successful requests in a window. If no complete window was observed, the
     /// number of successes until the server rejected all requests.
     pub granted_requests: f64,
-    /// The longest time for which a low load was rejected until the next window, s.
+    /// The longest time for which the server rejected a low load before the next window opened, s.
     pub rejected_s: f64,
     /// Length of a window: time from one opening to the next, s. `None` means that no complete
     /// window was observed.
@@ -63,7 +63,7 @@ pub struct Quota {
 /// The quota of a server, as far as the trials show it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct QuotaEstimate {
-    /// Number of successful requests since the last time window opened.
+    /// Number of requests that succeeded since the last opening of a time window.
     served: f64,
     /// Whether the server rejected all requests of the last trial.
     is_exhausted: bool,
@@ -128,7 +128,8 @@ impl QuotaEstimate {
             }
             _ if self.is_window_length_known() => Some(Err(StopReason::Width)),
             _ => {
-                // Another observed window makes the mean length of a window more exact.
+                // The next load exhausts the quota again, because another observed window makes the
+                // mean length of a window more exact.
                 let spend = plans.closed_loop_trial(LoadPurpose::Peak, QUOTA_EXHAUSTION_USERS, QUOTA_EXHAUSTION_NS);
                 let window_ns = (self.window_s().unwrap_or(0.0) * 1e9) as u64;
                 let takes_ns = trial_time_max_ns(&spend.plan).saturating_add(window_ns);
@@ -217,7 +218,7 @@ impl Quota {
 }
 
 /// Returns the mean number of Poisson arrivals in a window for which the share `allowed` of the
-/// arrivals is beyond the quota `granted`. The result follows from the loss function of the normal
+/// arrivals is beyond the quota `granted`. The mean follows from the loss function of the normal
 /// distribution, and is at most `granted`.
 fn arrivals_mean_within_quota(granted: f64, allowed: f64) -> f64 {
     let exceeding = |mean: f64| {
@@ -275,9 +276,11 @@ mod tests {
         check(&[QUOTA_SPENT, QUOTA_STILL_SPENT, QUOTA_REOPENS], Some((3000.0, None)));
         check(&[QUOTA_SPENT, QUOTA_STILL_SPENT, (LoadPurpose::Settle, 1000, 9000, 0.0, 0.0)], Some((3000.0, None)));
         check(&[QUOTA_SPENT, QUOTA_STILL_SPENT, QUOTA_REOPENS, SPENT_AGAIN, OPENS_AGAIN], Some((3000.0, Some(10.0))));
-        // There is no quota: the server was overloaded, and served the next low load at once.
+        // No quota is reported, because the server was only overloaded, and served the next low
+        // load at once.
         check(&[QUOTA_SPENT, QUOTA_STILL_SPENT, (LoadPurpose::Settle, 1000, 200, 5.0, 1.0)], None);
-        // There is no quota: the server was unavailable for a time, and later served every request.
+        // No quota is reported, because the server was only unavailable for a time, and later
+        // served every request.
         check(&[QUOTA_SPENT, QUOTA_STILL_SPENT, QUOTA_REOPENS, (LoadPurpose::Peak, 10_000, 2000, 6000.0, 1.0)], None);
         // No quota is reported, because no request ever succeeded.
         check(&[QUOTA_STILL_SPENT, (LoadPurpose::Settle, 1000, 9000, 0.0, 0.0)], None);

@@ -1,7 +1,7 @@
 //! Servers that reject surplus requests, such as servers with a rate limiter
 //! ([`trials_with_rejections`]), and the rate of the limiter ([`limiter_rate_rps`]).
 //!
-//! Not here: requests that fail at any rate (see [`super::failing`]).
+//! Not here: requests that fail at any rate ([`super::constant_failure`]).
 
 use super::capacity::is_rejecting_overload;
 use crate::judge::{BACKLOG_GROWTH_SHARE_MAX, TrialOutcome, Verdict};
@@ -13,8 +13,8 @@ const REJECTED_SHARE_MIN: f64 = 0.05;
 /// A limiter that rejects requests at one rate certainly rejects requests at this multiple of the
 /// rate.
 const HIGHER_RATE_FACTOR: f64 = 1.05;
-/// If more than this share of a load's requests is unanswered, the server queues requests instead
-/// of rejecting requests. This bound applies to the loads that exhaust a limiter's saved tokens.
+/// If more than this share of a load's requests is unanswered, the server queues requests and does
+/// not reject them. This limit is applied to the loads that exhaust a rate limiter's saved tokens.
 const UNANSWERED_SHARE_MAX: f64 = 0.05;
 
 /// Returns the open trials in which the server rejected surplus requests. A trial with few failures

@@ -74,7 +74,7 @@ pub(super) const TIME_MAX_NS: u64 = 3600 * SECOND;
 pub(super) const RATE_MIN: f64 = 1e-6;
 
 /// Returns copies of the trials with valid figures: an invalid figure becomes 0 or unknown. A trial
-/// without completions has no capacity, so a ratio of capacities never divides by zero.
+/// without completions gets no capacity, so that no ratio of capacities divides by zero.
 pub(super) fn trials_with_valid_figures(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
     let meant = |x: f64| (0.0..=TRIAL_FIGURE_MAX).contains(&x);
     let number = |x: &mut f64| {
@@ -102,8 +102,8 @@ pub(super) fn trials_with_valid_figures(history: &[TrialOutcome]) -> Vec<TrialOu
         evidence.saturated_rps = evidence.saturated_rps.filter(|rps| meant(*rps) && *rps > 0.0);
         evidence.littles_law_gap = evidence.littles_law_gap.filter(|gap| meant(*gap));
         if !meant(evidence.saturated_error) {
-            // If the error of a saturated trial's rate is invalid, nothing is known about the
-            // precision of the rate, so the error becomes 1.
+            // If the error of a saturated trial's rate is invalid, the precision of the rate is
+            // unknown. The relative error then becomes 1 (100 %).
             evidence.saturated_error = 1.0;
         }
         let evidence = [&mut evidence.bad_to_allowed_ratio, &mut evidence.service_mean_ns, &mut evidence.work_share];

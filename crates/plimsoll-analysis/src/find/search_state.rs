@@ -15,8 +15,8 @@ pub(super) struct SearchState<'a> {
     pub(super) settings: &'a SearchSettings,
     /// The trials until now, in order.
     pub(super) history: &'a [TrialOutcome],
-    /// The stalls in the trials of `history`: periods in which the server answered no request. The
-    /// value is `None` without stalls.
+    /// The stalls in the trials of `history`: periods in which the server answered no request.
+    /// `None` if the server did not stall.
     pub(super) stalls: Option<Stalls>,
     /// The division of the budget into trials.
     pub(super) budget_division: BudgetDivision,

@@ -26,8 +26,8 @@ const SEGMENT_NS: std::ops::RangeInclusive<u64> = 10 * SECOND..=60 * SECOND;
 /// The SLO counts as broken after this number of consecutive segments that break the SLO: chance or
 /// other processes may break a single segment.
 const CONSECUTIVE_BREAKS_MIN: usize = 2;
-/// Maximum number of additional segments if the last planned segment broke the SLO, and no two
-/// consecutive segments did.
+/// Maximum number of additional segments if the last planned segment broke the SLO, but the segment
+/// before met the SLO. The additional segments show whether the violation continues.
 const LAST_BREAK_SEGMENTS_MAX: usize = 2;
 /// Response times count as risen if the median grew by at least this factor before the violation of
 /// the SLO.
@@ -52,7 +52,7 @@ pub struct Soak {
     pub rate_rps: f64,
     /// The requested length of the soak, s.
     pub requested_s: f64,
-    /// How long the server met the SLO until the violation, s. The value is 0 if all segments
+    /// How long the server met the SLO before the violation began, s. The time is 0 if all segments
     /// together broke the SLO, but no two consecutive segments did.
     pub met_s: f64,
     /// Total length of the valid segments, s.
@@ -68,8 +68,8 @@ pub struct Soak {
 /// The violation of the SLO in a soak.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SoakBreak {
-    /// Successful requests a second at the end of the soak. If no two consecutive segments broke
-    /// the SLO, but all segments together did, the value is the mean over all segments.
+    /// Successful requests a second at the end of the soak. If all segments together broke the SLO,
+    /// but no two consecutive segments did, the goodput is the mean over all segments.
     pub goodput_rps: f64,
     /// The way in which the server broke the SLO.
     pub manner: SoakBreakManner,
@@ -78,10 +78,10 @@ pub struct SoakBreak {
 /// The ways in which a server breaks the SLO during a soak.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SoakBreakManner {
-    /// Most failures are error statuses. The value is the share of the requests with an error
+    /// Most failures are error statuses. The number is the share of the requests with an error
     /// status since the violation of the SLO began, 0..=1.
     Refuses(f64),
-    /// Requests fail in other ways than with an error status. The value is the share of failed
+    /// Requests fail in other ways than with an error status. The number is the share of failed
     /// requests since the violation of the SLO began, 0..=1.
     Fails(f64),
     /// The median response time rose gradually before the violation, from the first value to the
@@ -309,9 +309,9 @@ mod tests {
         // If only the last segment broke the SLO, another segment follows.
         check("+++++-", (60.0, false, 0, false));
         check("+++++--", (50.0, true, 0, true));
-        // One broken segment in a minute has so many late requests that the soak as a whole breaks
-        // the SLO. The time of the violation is unknown, because no two consecutive segments broke
-        // the SLO.
+        // One of six segments breaks the SLO, with so many late requests that the soak as a whole
+        // breaks the SLO. The time of the violation is unknown, because no two consecutive segments
+        // broke the SLO.
         check("++-+++", (0.0, true, 0, true));
         // Interference by other processes explains a violation only if no disturbed segment met the
         // SLO.

@@ -50,8 +50,8 @@ const SMALL_BUDGET_STALL_SHARE: f64 = 0.02;
 /// processes on a busy machine take a core from the server for a shorter time, unless a virtual
 /// machine's host took the cores away.
 const OWN_STALL_NS_MIN: u64 = 250 * MS;
-/// The host of a virtual machine took no cores away if the stolen share of CPU time is at most
-/// this.
+/// A stolen share of CPU time up to this value counts as no steal: the host of the virtual machine
+/// took no core away.
 const NEGLIGIBLE_STEAL_SHARE: f64 = 0.01;
 /// In a small budget, stalls may delay at most this share of the late requests that the SLO allows.
 /// Stalls are rare, so one more or one less stall changes the observed share of delayed requests
@@ -73,8 +73,8 @@ pub struct Stalls {
     /// stalls.
     pub impossible_bound: Option<String>,
     /// Whether stalls alone delay more requests than the SLO allows, and more trials have stalls
-    /// than other processes explain. In a small budget, it suffices if stalls delay half as many
-    /// requests as the SLO allows.
+    /// than other processes explain. In a search with a small budget, this field is already true if
+    /// stalls delay half as many requests as the SLO allows.
     pub break_slo: bool,
     /// Whether stalls recur: more trials have stalls than disturbances by other processes would
     /// explain.
@@ -87,15 +87,15 @@ pub enum NoResponsePeriods {
     /// The response time explains every period without responses.
     None,
     /// Periods without responses occur only at rates above the capacity: the server admits requests
-    /// periodically, or works in batches.
+    /// only at intervals, or works in batches.
     OnlyAboveCapacity,
     /// Periods without responses occur at any load, so the server stalls.
     Stalls(Stalls),
 }
 
 /// Loads below the capacity without a stall count as evidence only if at least this number of
-/// stalls was expected during these loads. With so many expected stalls, the absence of stalls is
-/// hardly chance.
+/// stalls was expected during these loads. If so many stalls were expected and none occurred,
+/// chance hardly explains their absence.
 const EXPECTED_STALLS_MIN: f64 = 6.0;
 /// A limiter that admits requests periodically has at least this number of periods without
 /// responses a second.
@@ -276,20 +276,21 @@ fn drain_time_ns(trial: &TrialOutcome) -> u64 {
     if answered_rps > 0.0 { (left / answered_rps) as u64 } else { 0 }
 }
 
-/// Returns the response time without a queue, ns. The value is the minimum median of all trials,
-/// because the first trial may have met a stall. With several routes (`several`) the value is the
-/// minimum p99, because slow requests delay other requests.
+/// Returns the response time without a queue, ns. The response time is the minimum median of all
+/// trials, because a stall may have delayed the responses of the first trial. For several routes
+/// (`several`) the response time is the minimum p99, because slow requests delay other requests.
 fn queueless_response_ns(history: &[TrialOutcome], several: bool) -> u64 {
     let of = |trial: &TrialOutcome| if several { trial.p99_ns } else { trial.p50_ns };
     history.iter().map(of).filter(|ns| *ns > 0).min().unwrap_or(0)
 }
 
 /// Returns the longest time without responses that the variation of service times explains, ns. If
-/// the p99 of a single user is at most twice the mean, the result is three times the p99. For a
-/// larger p99, the result comes from the tail of an exponential distribution. The mean of the
-/// distribution is the single user's mean service time, or a longer mean that matches the single
-/// user's p99. A server without stalls exceeds the result in one of a hundred searches. With fewer
-/// than fifty responses of the single user, the p99 is too uncertain and does not count.
+/// the p99 of a single user is at most twice the mean, the returned time is three times the p99.
+/// For a larger p99, the returned time follows from the tail of an exponential distribution. The
+/// mean of the distribution is the single user's mean service time, or a longer mean that matches
+/// the single user's p99. A server without stalls exceeds the returned time in one of a hundred
+/// searches. If the single user got fewer than fifty responses, the p99 is too uncertain and does
+/// not count.
 fn service_silence_ns_max(history: &[TrialOutcome]) -> u64 {
     const LIGHT_TAIL_FACTOR_MAX: f64 = 2.0;
     const P99_RESPONSES_MIN: f64 = 50.0;
@@ -311,8 +312,8 @@ fn round_to_two_digits(ns: u64) -> f64 {
 }
 
 /// Returns the share of the observed frequency of `count` stalls that is certain with 80 %
-/// probability. The result is the 20 % quantile of a gamma distribution with shape `count`, divided
-/// by its mean.
+/// probability. The share is the 20 % quantile of a gamma distribution with shape `count`, divided
+/// by the mean of the distribution.
 fn certain_stall_frequency_share(count: usize) -> f64 {
     const SMALL_COUNT_SHARES: [f64; 8] = [0.0, 0.22, 0.41, 0.51, 0.57, 0.62, 0.65, 0.67];
     SMALL_COUNT_SHARES.get(count).copied().unwrap_or_else(|| 1.0 - 0.84 / (count as f64).sqrt())

@@ -1,6 +1,7 @@
-//! The loss of the server during a search ([`ServerLoss`]): the server responded before, and now
-//! accepts no connections. Trials after the loss have no information about the load line. If trials
-//! after the loss counted, the search would find a load line that is far too low.
+//! The loss of the server during a search ([`ServerLoss`]): the server responded at first, and
+//! accepts no connections from some load on. Trials after the loss have no information about the
+//! load line. If trials after the loss counted, the search would find a load line that is far too
+//! low.
 //!
 //! Not here: a server that never ran, and a server that is slow to accept.
 

@@ -1,5 +1,5 @@
 //! The findings of comparisons and of ladders. Comparisons and ladders measure blocks: a block has
-//! one load for each arm (each compared target), in random order. This file has the measured
+//! one load for each arm (each compared target), in random order. A finding contains the measured
 //! blocks, and the result of all blocks together.
 
 use super::recording::NoFinding;

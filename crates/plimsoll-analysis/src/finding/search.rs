@@ -38,9 +38,9 @@ pub struct HeadroomLoadResult {
     pub headroom: f64,
     /// The rate of the load, 1/s: the load line times (1 - headroom).
     pub rate_rps: f64,
-    /// Mean number of requests in flight; `None` means that the value is not known.
+    /// Mean number of requests in flight during the load; `None` if it was not measured.
     pub in_flight: Option<f64>,
-    /// Response time p99, ns; `None` means that the value is not known.
+    /// Response time p99 under the load, ns; `None` if it was not measured.
     pub p99_ns: Option<f64>,
     /// Whether the server met the SLO under this load.
     pub is_sustained: bool,
@@ -71,8 +71,8 @@ fn headroom_load_result(
     findings: &Findings,
     slo: &Slo,
 ) -> Option<HeadroomLoadResult> {
-    // Without `--headroom`, a load with the tag `headroom_load_tag` is no load with headroom, but a
-    // steady load of an explanation.
+    // If the user did not give `--headroom`, a load with the tag `headroom_load_tag` is a steady
+    // load of an explanation.
     let headroom = spec.planning.headroom?;
     let trial =
         experiment.trials.iter().rfind(|trial| trial.tag == headroom_load_tag() && trial.run.ending.is_some())?;

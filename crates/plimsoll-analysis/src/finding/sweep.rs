@@ -50,7 +50,7 @@ pub struct SweepFinding<'a> {
     /// The levels in the order of the command line, including skipped levels.
     pub levels: Vec<SweepLevel<'a>>,
     /// The level with the highest goodput. Levels that other processes disturbed also count,
-    /// because interference affects the whole machine, and so all levels.
+    /// because interference affects all levels of the sweep.
     pub peak: Option<Level>,
     /// The knee: the level with the fewest users whose goodput reaches 95 % of the peak.
     pub knee: Option<Level>,

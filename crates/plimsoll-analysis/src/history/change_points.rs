@@ -70,7 +70,7 @@ pub struct ChangePoint {
     /// 95 % interval of `ratio`.
     pub interval: ConfidenceInterval,
     /// The p-value of the change: the share of random orders of the runs in which some split
-    /// separates two levels at least as strongly.
+    /// separates two levels at least as strongly as this change point does.
     pub p: f64,
 }
 

@@ -9,9 +9,9 @@
 //! is reported as worse.
 //!
 //! The commit has the same performance as the branch if the whole interval of its change is within
-//! the margin. Often the interval allows neither the verdict "worse" nor the verdict "same", and
-//! more runs are needed. The command `prove` runs both commits alternately, so that the noise
-//! between runs does not affect the comparison.
+//! the margin. If the interval of the change allows neither the verdict "worse" nor the verdict
+//! "same", more runs are needed. The command `prove` runs both commits alternately, so that the
+//! noise between runs does not affect the comparison.
 //!
 //! Not here: the exit code, and the display of the result.
 
@@ -23,7 +23,7 @@ use plimsoll_statistics::basics::ConfidenceInterval;
 /// The minimum number of runs of the branch for a verdict on a new commit. Fewer runs do not show
 /// how much runs scatter.
 pub const REFERENCE_RUNS_MIN: usize = 5;
-/// The margin, as a share: the gate ignores smaller changes of the performance, as the command
+/// The margin, as a share of the performance: the gate ignores smaller changes, as the command
 /// `prove` does.
 pub const CHANGE_MARGIN_SHARE: f64 = 0.02;
 /// Confidence level of the interval around the new commit's change, 0..1.
@@ -210,7 +210,7 @@ mod tests {
         assert!(worse > 0.99 && same == 0.0, "{worse}");
         let [_, _, same, _] = verdict_shares(0.003, 2000.0, 1);
         assert!(same > 0.9, "{same}");
-        // One run on a noisy machine gives little information about a change of 5 %.
+        // With one run on a noisy machine, a change of 5 % usually gives no verdict.
         let [worse, better, same, not_known] = verdict_shares(0.03, 1900.0, 1);
         assert!(not_known > 0.6 && better < 0.01 && same < 0.01, "{worse} {not_known}");
     }

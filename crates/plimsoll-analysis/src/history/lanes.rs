@@ -107,8 +107,8 @@ pub struct ComparableRunSeries {
     /// The change points of the series, in order.
     pub changes: Vec<SeriesChange>,
     /// Why the runs of this lane (group of comparable runs) are not in the first lane of their
-    /// service, as sentences without a full stop. The list is empty for the first lane (group of
-    /// comparable runs) of a service.
+    /// service, as sentences without a full stop. The list is empty for the first lane of a
+    /// service.
     pub separation_reasons: Vec<String>,
     /// The indices of the runs that are excluded from the series, each with the reason.
     pub excluded_runs: Vec<(usize, String)>,

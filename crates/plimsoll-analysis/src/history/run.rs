@@ -56,7 +56,7 @@ pub struct HistoryRun {
     pub is_pinned: bool,
     /// Whether the run is complete.
     pub state: RunState,
-    /// Length of the study, ns; `None` means that the value is not known.
+    /// Length of the study, ns; `None` means that the length is not known.
     pub elapsed_ns: Option<u64>,
     /// The summary of the study's finding; `None` if the run file has no summary.
     pub summary: Option<StudySummary>,

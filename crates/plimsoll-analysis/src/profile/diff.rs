@@ -19,10 +19,10 @@
 //! fixed rate on both sides prevents bursts.
 //!
 //! [`diff_repeated`] compares several profiles before the change with several profiles after the
-//! change, taken alternately. With several profiles, the error includes the differences among the
-//! profiles of one side. The variance of a cost is at least the observed variance between the
-//! profiles of one side. The variance of a cost is also at least its Poisson variance, times the
-//! mean ratio of observed variance to Poisson variance over all functions.
+//! change, taken alternately. If each side has several profiles, the error of a cost includes the
+//! differences among the profiles of one side. The variance of a cost is at least the observed
+//! variance between the profiles of one side. The variance of a cost is also at least its Poisson
+//! variance, times the mean ratio of observed variance to Poisson variance over all functions.
 //!
 //! Not here: the choice of the compared runs, and the display of the result.
 
@@ -38,8 +38,8 @@ pub const FALSE_DISCOVERY_RATE_MAX: f64 = 0.05;
 /// Smallest size of a finding, in standard deviations, even if only few functions were tested.
 const FINDING_DEVIATIONS_MIN: f64 = 2.0;
 
-/// Smallest number of sampled events on both sides together for which a difference is tested. With
-/// fewer events the normal distribution does not approximate the Poisson distribution.
+/// Smallest number of sampled events on both sides together for which a difference is tested. For
+/// fewer events, the normal distribution is no good approximation of the Poisson distribution.
 const EVENTS_MIN: f64 = 10.0;
 
 /// One side of a comparison of profiles: a profile, its view, and the divisor of its values.
@@ -138,8 +138,8 @@ pub struct DiffRow {
     pub flat: CostChange,
     /// The cost of the function and its callees.
     pub cum: CostChange,
-    /// The part of `cum` on the second side that was spent in the most expensive callee. The part
-    /// equals `cum` for a function that only calls one other function.
+    /// The cost, on the second side, that was spent in the most expensive callee of the function.
+    /// For a function that only calls one other function, this cost equals `cum`.
     pub costliest_callee_cost: f64,
 }
 
@@ -249,8 +249,8 @@ struct CostSums {
     rows: Vec<DiffRow>,
     known: HashMap<String, usize>,
     /// For each call (indices of the rows of caller and callee), the cost on the second side of all
-    /// samples with this call. The second value is the number of the last counted sample, so that
-    /// no sample counts twice for a call.
+    /// samples with this call. Each entry also contains the number of the last counted sample, so
+    /// that no sample counts twice for a call.
     calls: HashMap<(usize, usize), (f64, usize)>,
     samples: usize,
 }
@@ -305,8 +305,9 @@ impl CostSums {
     }
 
     /// Increases the variances if the profiles of one side differ by more than chance explains.
-    /// `each` contains the sums of every single profile, by side. The sums of a single profile of
-    /// either side are in the fields for the first side (`before`).
+    /// `each` contains the sums of every single profile, by side. The sums of every single profile
+    /// are in the fields for the first side (`before`), even if the profile belongs to the second
+    /// side.
     fn widen_variances(&mut self, each: &[Vec<CostSums>; 2]) {
         if each.iter().any(|side| side.len() < 2) {
             return;

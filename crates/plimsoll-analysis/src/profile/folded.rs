@@ -4,9 +4,9 @@
 //! The count is the number after the last space of the line, because names may contain spaces. The
 //! parser skips empty lines and lines that begin with `#`.
 //!
-//! Not here: files with two counts in each line (`42 45`) for difference flame graphs. The first
-//! count of a line with two counts would become part of a function's name. To compare profiles,
-//! `--diff` reads two files with one count in each line.
+//! Not here: files with two counts in each line (`42 45`) for difference flame graphs. In a line
+//! with two counts, the parser would treat the first count as a part of a function's name. To
+//! compare profiles, `--diff` reads two files with one count in each line.
 
 use super::memory_budget::{MemoryBudget, ReadError};
 use plimsoll_model::profile::{Profile, ProfileBuilder, ValueType};

@@ -179,8 +179,8 @@ impl ProfiledTrial {
     }
 
     /// Returns the number of requests that completed while a profile was taken, from the throughput
-    /// `meanwhile` and the length `duration_ns` of the profile. The length is measured, because a
-    /// profile takes a little longer than requested.
+    /// `meanwhile` and the length `duration_ns` of the profile. `duration_ns` is the measured
+    /// length, because a profile takes a little longer than requested.
     pub fn requests_during_profile(meanwhile: &PeriodFigures, duration_ns: i64) -> f64 {
         meanwhile.completed_rps * duration_ns.max(0) as f64 / 1e9
     }

@@ -11,8 +11,8 @@ use flate2::read::MultiGzDecoder;
 use plimsoll_model::profile::Profile;
 use std::io::{ErrorKind, Read};
 
-/// Largest size of an unpacked profile, in bytes. Real profiles are smaller. A larger file is
-/// refused before it fills the memory.
+/// Largest size of an unpacked profile, in bytes. Real profiles are smaller. The reader refuses a
+/// file that unpacks to more bytes, before the file fills the memory.
 pub const READ_BYTES_MAX: usize = 1 << 30;
 
 /// Memory that any profile may take with its tables, in bytes. A profile from a large file may take

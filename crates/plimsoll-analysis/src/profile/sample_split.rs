@@ -4,8 +4,8 @@
 //! The group of a sample can be the value of a label; in Go only CPU and goroutine profiles have
 //! labels. The group can also be the first function from the root that matches a pattern, such as a
 //! handler. The root frame makes the group a row of every table, a rectangle of every flame graph
-//! and a row of every comparison. Because the root frame names the group, no other code needs to
-//! know about groups. The flag `-tagroot` of pprof has the same effect as the additional root
+//! and a row of every comparison. Because the root frame names the group, other code handles groups
+//! like any other function. The flag `-tagroot` of pprof has the same effect as the additional root
 //! frame.
 
 use plimsoll_model::profile::{LabelValue, Profile, ProfileBuilder, ProfileSample};

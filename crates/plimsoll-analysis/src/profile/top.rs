@@ -31,7 +31,8 @@ pub struct FunctionCostRow {
     pub cum: i64,
 }
 
-/// The sum by which rows are sorted. The largest absolute value comes first.
+/// The sum (flat or cumulative) by which rows are sorted, from the largest to the smallest absolute
+/// value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FunctionCostOrder {
     /// Rows are sorted by `flat`, the cost of a function itself.

@@ -164,7 +164,8 @@ impl FlameGraphBuilder {
         }
         let left_out = !divider.waiting.is_empty();
         let mut narrow: HashMap<u32, SampleSums> = HashMap::new();
-        // The order of addition is fixed, because the sum of floats depends on it.
+        // The sums of narrow frames are added in a fixed order, because a sum of floats depends on
+        // the order.
         for frame in divider.waiting.into_sorted_vec() {
             narrow.entry(frame.caller).or_default().add(&frame.sums);
         }

@@ -2,7 +2,7 @@
 //!
 //! As in pprof, `focus` selects the samples with a frame whose function or file matches, and
 //! `ignore` leaves such samples out. Percentages still refer to all samples. Unlike in pprof, the
-//! name of the binary is not matched, because it would match every frame.
+//! name of the binary is not matched, because the name of a binary would match all of its frames.
 
 use plimsoll_model::profile::{Profile, ProfileSample};
 
@@ -40,9 +40,9 @@ impl ProfileView {
         self.focus.as_ref().is_none_or(any) && !self.ignore.as_ref().is_some_and(any)
     }
 
-    /// Returns the sum of the absolute values of the column over all samples. The sum is the
-    /// denominator of percentages. If samples have the label `pprof::base` (in a difference made by
-    /// pprof), only the samples with this label count.
+    /// Returns the sum of the absolute values of the column over all samples. Percentages of the
+    /// column are relative to this sum. If samples have the label `pprof::base` (in a difference
+    /// made by pprof), only the samples with this label count.
     pub fn percent_denominator(&self, profile: &Profile) -> i64 {
         let (mut all, mut base) = (0_i64, 0_i64);
         for sample in profile.samples() {

@@ -10,8 +10,8 @@
 //! tests. For each further p-value, in ascending order, the divisor is smaller by one. Holm's
 //! method stops at the first p-value that is too large to reject its hypothesis.
 //!
-//! The result of a route never changes the verdict on the whole comparison. Not here: the primary
-//! measure, which decides the comparison.
+//! The comparison of a route never changes the verdict on the whole comparison. Not here: the
+//! primary measure, which decides the comparison.
 
 use super::comparison_blocks::{ArmRouteFigures, ComparisonBlock};
 use super::evaluations::{EvaluationNumber, INTERVAL_ERROR_PROBABILITY};
@@ -93,7 +93,7 @@ pub(super) fn can_prove_routes(blocks: &[ComparisonBlock], evaluation: Evaluatio
 }
 
 /// Compares all routes over the valid blocks (paired loads) at one evaluation of the comparison.
-/// The result is empty for a plan with a single route.
+/// The list is empty for a plan with a single route.
 pub(super) fn compare_routes(
     settings: &ComparisonRules,
     blocks: &[ComparisonBlock],
@@ -115,8 +115,8 @@ pub(super) fn compare_routes(
     let adjusted = basics::holm_adjusted_p(&tests.iter().map(|test| test.p).collect::<Vec<_>>());
     let mut order: Vec<usize> = (0..tests.len()).collect();
     order.sort_by(|a, b| tests[*a].p.total_cmp(&tests[*b].p));
-    // The number of tests among which the error probability is divided, for each test in the order
-    // of `tests`.
+    // For each test, in the order of `tests`, the number by which Holm's method divides the error
+    // probability.
     let mut families = vec![tests.len(); tests.len()];
     let mut family = tests.len();
     for at in order {

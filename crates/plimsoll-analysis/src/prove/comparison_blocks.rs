@@ -41,7 +41,8 @@ pub struct ArmLoadFigures {
     /// valid load.
     pub void: Option<Sentence>,
     /// Why the load is void, because it ended before the first response; `None` for a valid load.
-    /// Known only beside the other loads of the comparison.
+    /// Whether a load without any response is void depends on the usual response time in the other
+    /// loads of the comparison.
     pub missing_response: Option<Sentence>,
 }
 
@@ -118,8 +119,8 @@ impl ArmLoadFigures {
         }
     }
 
-    /// Returns the value of a measure in this load alone. The value is `None` if the measure is
-    /// missing. A quantile is infinite if too many requests failed.
+    /// Returns the value of a measure in this load alone. Returns `None` if the load did not
+    /// measure this measure. A quantile is infinite if too many requests failed.
     pub fn measure_value(&self, measure: Criterion) -> Option<f64> {
         match measure {
             Criterion::Goodput => Some(self.goodput_rps()).filter(|rps| rps.is_finite() && *rps >= 0.0),
@@ -147,8 +148,8 @@ impl ArmLoadFigures {
     }
 }
 
-/// Minimum number of requests beyond a quantile. With fewer requests the quantile is neither
-/// printed nor compared.
+/// Minimum number of requests beyond a quantile. A quantile with fewer requests beyond it is
+/// neither printed nor compared.
 pub const REQUESTS_BEYOND_QUANTILE_MIN: f64 = REQUESTS_BEYOND_MIN as f64;
 
 /// Returns the quantile that a measure of response times stands for, such as 0.99 for p99; `None`

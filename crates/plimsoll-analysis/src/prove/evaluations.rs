@@ -13,8 +13,9 @@ use plimsoll_statistics::resample::EffectEstimate;
 /// together.
 pub const INTERVAL_ERROR_PROBABILITY: f64 = 0.05;
 /// Probability that the test of the mean finds a false difference in the primary measure, over all
-/// evaluations together. The value is smaller than [`INTERVAL_ERROR_PROBABILITY`], the error of the
-/// stated interval, because a false alarm costs more than some additional blocks.
+/// evaluations together. This probability is smaller than [`INTERVAL_ERROR_PROBABILITY`], the error
+/// probability of the stated interval, because a false alarm costs more than some additional
+/// blocks.
 pub const MEAN_ALARM_ERROR: f64 = 0.01;
 /// Probability that the test of the ranks finds a false difference in the primary measure, over all
 /// evaluations together.
@@ -26,8 +27,8 @@ pub const SUCCESS_ALARM_ERROR: f64 = 0.005;
 /// The part of each error probability that is reserved for the last evaluation.
 const LAST_EVALUATION_PART: f64 = 0.6;
 /// The last evaluation's part of the error probability of the equivalence claim. The equivalence
-/// claim is "B is the same". Evaluations before the last evaluation almost never prove the
-/// equivalence claim.
+/// claim is "B is the same". The last evaluation gets nearly the whole error probability, because
+/// earlier evaluations almost never prove the equivalence claim.
 const LAST_EVALUATION_EQUIVALENCE_PART: f64 = 0.96;
 /// Number of blocks (paired loads of A and B) after which the first evaluation is planned.
 const FIRST_EVALUATION_BLOCKS: f64 = 10.0;
@@ -135,7 +136,7 @@ mod tests {
         let spent: f64 =
             evaluations.iter().map(|evaluation| evaluation.1).sum::<f64>() + EvaluationNumber::Last.error_part();
         assert!((0.9..=1.0).contains(&spent), "{spent}");
-        // Each early evaluation has enough blocks to reject the hypothesis "no difference" at its
+        // Each interim evaluation has enough blocks to reject the hypothesis "no difference" at its
         // own error probability. If all n blocks favour one side, the p-value is 2^(1-n).
         for (blocks, part) in evaluations {
             let least = 0.5f64.powi(blocks.min(1000) as i32 - 1);

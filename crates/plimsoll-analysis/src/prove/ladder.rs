@@ -1,7 +1,7 @@
 //! The result of a ladder. A ladder measures several endpoints ("rungs"), each of which does one
 //! thing more than the rung before. For example, the first endpoint is empty, the second looks up a
-//! cache, and the third runs a query. The result is the throughput of each rung as a share of the
-//! rung before, and the cost that the rung adds to a request.
+//! cache, and the third runs a query. The result contains the throughput of each rung as a share of
+//! the rung before, and the cost that each rung adds to a request.
 //!
 //! A ladder has no verdict, and is not evaluated early. The budget determines the number of blocks;
 //! a block is one load on each rung (endpoint). The confidence level of the intervals applies to

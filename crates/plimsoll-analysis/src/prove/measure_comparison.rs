@@ -1,5 +1,5 @@
-//! The comparison of one measure, build B with build A ([`MeasureComparison`]): the ratio over all
-//! blocks, its certainty, and the verdict on B.
+//! The comparison of one measure of build B with build A ([`MeasureComparison`]): the ratio B/A
+//! over all blocks, its interval, and the verdict on B.
 //!
 //! Not here: evidence that forbids a verdict (`verdict`), and the times of the evaluations
 //! (`evaluations`). Also not here: which measures are compared, and how many measures share an
@@ -109,8 +109,8 @@ fn difference_verdict(result: &EvaluationResult, real: bool, margin: f64, more_i
         (true, true, _) => ProveVerdict::Worse,
         (false, _, true) => ProveVerdict::Same,
         (true, false, true) => ProveVerdict::Small,
-        // At the last evaluation the estimate is inside the margin, although the equivalence
-        // interval is not.
+        // At the last evaluation, a real difference counts as small if its estimate is inside the
+        // margin, even if the equivalence interval is not.
         (true, false, false) if last => ProveVerdict::Small,
         _ => ProveVerdict::Inconclusive,
     }

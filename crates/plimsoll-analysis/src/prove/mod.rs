@@ -79,7 +79,8 @@ pub struct InterimEstimate {
 /// The outcome of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComparisonResult {
-    /// The verdict from the primary measure and the success rate, unless a rule forbids it.
+    /// The verdict from the primary measure and the success rate; inconclusive if other evidence
+    /// contradicts the primary measure.
     pub verdict: ProveVerdict,
     /// The reason for the verdict; `None` if the primary measure alone decides.
     pub reason: Option<VerdictReason>,
@@ -106,8 +107,9 @@ pub struct ComparisonResult {
     /// few blocks.
     pub further_blocks: Option<usize>,
     /// The budget that is enough for `further_blocks` further blocks (paired loads), ns.
-    /// [`compute_comparison_result`] leaves this field empty. Its caller knows the length of a
-    /// block, and sets this field ([`sufficient_budget_ns`]).
+    /// [`compute_comparison_result`] leaves this field empty. The caller of
+    /// [`compute_comparison_result`] knows the length of a block, and sets this field
+    /// ([`sufficient_budget_ns`]).
     pub budget_enough_ns: Option<u64>,
     /// The reason why the comparison ended.
     pub stopped_by: ComparisonEnd,
@@ -121,8 +123,8 @@ pub struct ComparisonResult {
 fn certain_decision(settings: &ComparisonRules, blocks: &[ComparisonBlock]) -> Option<(EvaluationNumber, Decision)> {
     let number =
         evaluations::planned_evaluation(blocks.len()).filter(|number| by_route::can_prove_routes(blocks, *number))?;
-    // Most evaluations give no certain verdict. The primary measure and the success rate alone show
-    // quickly whether a certain verdict is possible.
+    // Most evaluations give no certain verdict, so the whole evaluation is skipped if the primary
+    // measure and the success rate rule out a certain verdict.
     if !verdict::may_be_certain(settings, blocks, number) {
         return None;
     }
@@ -165,8 +167,8 @@ fn estimate_from_blocks(
     })
 }
 
-/// Estimates the primary measure after increasing numbers of blocks (paired loads). The result
-/// contains at most 40 estimates.
+/// Estimates the primary measure after increasing numbers of blocks (paired loads). At most 40
+/// estimates are returned.
 pub fn interim_estimates(settings: &ComparisonRules, blocks: &[ComparisonBlock]) -> Vec<InterimEstimate> {
     let counted = valid_blocks(blocks, settings.primary);
     let step = counted.len().div_ceil(40).max(1);

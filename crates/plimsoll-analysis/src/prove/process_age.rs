@@ -78,7 +78,8 @@ mod tests {
         for (a, b, expect) in [
             ((10.0, 0.1), (12.0, 0.1), None),
             ((40.0, 0.2), (20.0, 0.2), None),
-            // Only the process of A used much CPU time before the comparison.
+            // The process of A used much CPU time before the comparison, and the process of B used
+            // little.
             (
                 (40.0, 2.0),
                 (41.0, 0.1),

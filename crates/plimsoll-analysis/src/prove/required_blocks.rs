@@ -10,8 +10,8 @@ use plimsoll_statistics::basics;
 /// Number of standard errors of the estimate that must fit into the margin: 2.51 + 0.84. At the
 /// last evaluation, the interval that must exclude 0 extends 2.51 standard errors to each side. In
 /// four of five cases, the estimate is at most 0.84 standard errors below the true difference. So
-/// in four of five cases, the comparison finds a difference as large as the margin. Identical
-/// builds need fewer standard errors: half of the equivalence interval (1.66) plus 1.28.
+/// in four of five cases, the comparison finds a difference as large as the margin. For identical
+/// builds, 1.66 (half of the equivalence interval) plus 1.28 standard errors would be enough.
 const MARGIN_STANDARD_ERRORS: f64 = 3.35;
 /// Number of requests that the comparison of a quantile needs, as a multiple of the requests that
 /// the quantile itself needs.

@@ -45,8 +45,8 @@ pub(super) enum EffectQuantity<'a> {
     /// such as the number of responses.
     Amounts(Vec<[BlockRatio; 2]>),
     /// A quantile of each side, computed from the side's requests in all blocks (paired loads)
-    /// together. The second value contains, for each block, the times of side A's requests and of
-    /// side B's requests.
+    /// together. The first value is the quantile, such as 0.99. The second value contains, for each
+    /// block, the response times of side A and of side B.
     Quantile(f64, Vec<[&'a LoadResponseTimes; 2]>),
 }
 
@@ -98,7 +98,8 @@ pub(super) fn quantity_of_measure(blocks: &[ComparisonBlock], measure: Criterion
 /// weight of an undisturbed block.
 const BLOCK_WEIGHT_MIN: f64 = 0.1;
 /// Smallest number of disturbed blocks, and of undisturbed blocks, from which their scatter is
-/// estimated. With fewer blocks (paired loads) all blocks have equal weight.
+/// estimated. If there are fewer disturbed or fewer undisturbed blocks (paired loads), all blocks
+/// have equal weight.
 const WEIGHTED_BLOCKS_MIN: usize = 5;
 
 impl EffectQuantity<'_> {
@@ -117,8 +118,8 @@ impl EffectQuantity<'_> {
     /// Returns the weight of each block (paired loads) in the effect. If disturbed blocks scatter
     /// more, their weight is the variance of undisturbed blocks divided by the variance of
     /// disturbed blocks. CPU times of the machine show whether a block is disturbed, and the
-    /// scatter does not show which side is better. So the weight of a block does not depend on the
-    /// better side, and the test keeps its error probability.
+    /// scatter does not show which side is better. So the weight of a block does not depend on
+    /// which side is better, and the sign-flip test keeps its error probability.
     fn block_weights(&self, blocks: &[ComparisonBlock]) -> Vec<f64> {
         let values = self.ratios_by_block();
         let middle = basics::median(&values).unwrap_or(0.0);
@@ -167,7 +168,7 @@ pub(super) fn effect_of_measure(
     quantity_of_measure(blocks, measure).ok_or(EffectUnavailable::MissingMeasure)?.compute_effect(blocks)
 }
 
-/// Returns ln(B/A) of each single block (one load of A and one load of B) for a measure. The result
+/// Returns ln(B/A) of each single block (one load of A and one load of B) for a measure. The list
 /// is empty if the measure is missing in some block.
 pub(super) fn ratios_by_block(blocks: &[ComparisonBlock], measure: Criterion) -> Vec<f64> {
     quantity_of_measure(blocks, measure).map_or_else(Vec::new, |quantity| quantity.ratios_by_block())

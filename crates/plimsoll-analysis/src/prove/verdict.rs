@@ -4,7 +4,7 @@
 //! (paired loads), or a difference that changes with time.
 //!
 //! Not here: the times of the evaluations (`evaluations`), and the judgement of one measure
-//! (`compared`).
+//! (`measure_comparison`).
 
 use super::comparison_blocks::{ArmLoadFigures, ComparisonBlock};
 use super::evaluations::{EvaluationNumber, EvaluationResult, SUCCESS_ALARM_ERROR};
@@ -26,8 +26,7 @@ pub struct SuccessRateComparison {
     /// 95 % interval of `ratio`, which holds over all evaluations together; `None` with too few
     /// blocks (paired loads).
     pub ratio_interval: Option<ConfidenceInterval>,
-    /// Whether a larger share of B's requests fails than of A's requests, by more than chance
-    /// explains.
+    /// Whether a larger share of requests fails in B than in A, by more than chance explains.
     pub has_fallen: bool,
 }
 
@@ -42,7 +41,7 @@ pub enum VerdictReason {
     /// the primary measure. The second value is the evidence in words.
     Contradicted(ProveVerdict, String),
     /// The measurement itself prevents a verdict, for example because it was aborted or hardly any
-    /// block was valid. The value is the reason in words.
+    /// block was valid. The text is the reason why no verdict is possible.
     NoValidMeasurement(String),
 }
 
@@ -61,11 +60,11 @@ const CONTRADICTION_TEST_ERROR: f64 = 0.01;
 /// Distance from the median of all blocks (paired loads) beyond which a block is an outlier, in
 /// standard deviations. The standard deviation comes from the median absolute deviation.
 const OUTLIER_BLOCK_DEVIATIONS: f64 = 4.0;
-/// Largest tolerated relative difference between the mean response sizes of A and B. With a larger
-/// difference, the sides may do different work.
+/// Largest tolerated relative difference between the mean response sizes of A and B. If the mean
+/// response sizes differ more, the builds A and B may do different work.
 const SIZE_TOLERANCE: f64 = 0.01;
-/// Largest tolerated difference between A and B in the share of a status among the responses. With
-/// a larger difference, the responses count as different.
+/// Largest tolerated difference between A and B in the share of a status among the responses. If
+/// the shares differ more, the responses of A and B count as different.
 const STATUS_TOLERANCE: f64 = 0.001;
 
 /// Makes the decision at one evaluation of the comparison, from all valid blocks (paired loads).

@@ -35,8 +35,7 @@ pub struct ComparisonStudy {
 #[derive(Debug, Clone, PartialEq)]
 pub enum BlocksStatus {
     /// An estimate for a comparison of two builds. The second value is the budget that would
-    /// probably decide the comparison, ns. `None` as the second value means that the present budget
-    /// is enough.
+    /// probably decide the comparison, ns, or `None` if the present budget is probably enough.
     Proof(InterimEstimate, Option<u64>),
     /// The interim result of a ladder (a comparison of several endpoints).
     Ladder(Ladder),

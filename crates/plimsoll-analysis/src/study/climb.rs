@@ -188,8 +188,8 @@ pub(super) fn find_arm_peak(spec: &BlocksSpec, tag: LoadTag, trials: &[&Trial]) 
         let goodput_rps = summary.offered_unit_rps();
         flat = if goodput_rps > best * GOODPUT_GROWTH_FACTOR_MIN { 0 } else { flat + 1 };
         tried.push(ArmPeak { users, goodput_rps, service_mean_ns: summary.routes_sum.service.mean_ns, responses });
-        // The climb stops here. With more users, a slow server would still process the requests of
-        // one load when the next load begins.
+        // The climb ends, because more users would not help: a slow server would still process the
+        // requests of one load when the next load begins.
         if flat >= 2 || smallest_ample_load(&tried).is_some() || ended_ns >= finish_ns {
             break;
         }
@@ -203,8 +203,8 @@ fn highest_peak(tried: &[ArmPeak]) -> Option<ArmPeak> {
 
 /// Returns the smallest tried number of users that is certainly more than enough to saturate the
 /// server. By Little's law, the highest goodput times the response time of a single user gives the
-/// number of users that saturate the server. This calculation is needed because a disturbance may
-/// hide that few users were enough to saturate the server.
+/// number of users that saturate the server. The climb does not rely on the measured goodput alone,
+/// because a disturbance may hide that few users were enough to saturate the server.
 fn smallest_ample_load(tried: &[ArmPeak]) -> Option<ArmPeak> {
     let best = highest_peak(tried)?;
     let filling = best.goodput_rps * tried.first()?.service_mean_ns / 1e9;
@@ -256,7 +256,8 @@ fn arm_loads_for_peaks(spec: &BlocksSpec, load_rules: LoadRules, peaks: &[ArmPea
             .max(BLOCK_LOAD_RESPONSES_MIN / rate.unwrap_or(peak.goodput_rps));
         ((wanted_s * 1e9) as u64).max(BLOCK_LOAD_NS_MIN)
     });
-    // Besides its measured time, a load needs time for its warm-up and for the last responses.
+    // In addition to its measured time, a load needs time for its warm-up and for the last
+    // responses.
     let beside_ns: u64 = peaks.iter().map(|peak| warmup_ns(spec, 0.0, 0) + peak.service_mean_ns as u64).sum();
     let measured = |blocks: u64| {
         (left_ns / blocks).saturating_sub(beside_ns) / (WARMUP_LENGTH_DIVISOR + 1) * WARMUP_LENGTH_DIVISOR
@@ -268,8 +269,8 @@ fn arm_loads_for_peaks(spec: &BlocksSpec, load_rules: LoadRules, peaks: &[ArmPea
         let found_ns = wanted_ns.min(most_ns).max(least_ns).next_multiple_of(Plan::TICK_NS);
         let length_ns = spec.load_ns.unwrap_or(found_ns);
         let users = match rate {
-            // The number of connections is twice the number of requests in flight, which follows
-            // from Little's law.
+            // The number of connections is twice the number of requests in flight by Little's law,
+            // plus 8.
             Some(rate) => (2.0 * rate * peak.service_mean_ns / 1e9 + 8.0).min(READY_CONNECTIONS_MAX) as u64,
             None => spec.users.unwrap_or(peak.users),
         };

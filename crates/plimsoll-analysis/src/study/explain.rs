@@ -1,7 +1,7 @@
 //! The study of what limits the load line, the highest rate that meets the SLO. First, a search for
 //! the load line uses a part of the budget. Steady loads follow at 15 %, 50 % and 95 % of the load
-//! line, and just above the load line. The differences between the steady loads show what limits
-//! the load line. All steady loads are equally long, so that they are comparable.
+//! line, and just above the load line. The differences between the figures of the steady loads show
+//! what limits the load line. All steady loads are equally long, so that they are comparable.
 //!
 //! After the steady loads, experiments distinguish between the causes that are still possible. An
 //! experiment is a load with one change, between two control loads without a change. The last loads
@@ -105,7 +105,8 @@ const FURTHER_LOAD_RATE_FACTOR: f64 = 1.4;
 /// Largest number of further loads above the load line.
 const FURTHER_LOADS_MAX: usize = 3;
 /// If no rate is known to break the SLO, the rate of a further load is at most this multiple of the
-/// load line. Without a load line, the factor multiplies the highest earlier throughput.
+/// load line. If no load line is known, the limit is this multiple of the highest earlier
+/// throughput.
 const FURTHER_RATE_FACTOR_MAX: f64 = 3.0;
 /// Shortest and longest steady load, ns.
 const STEADY_LOAD_NS_RANGE: std::ops::RangeInclusive<u64> = SECOND..=12 * SECOND;
@@ -132,7 +133,7 @@ const EXPERIMENT_LOADS_MIN: u64 = 3;
 /// Steady loads keep at least this measured length, ns, when time is reserved for experiments.
 const RESERVED_STEADY_LOAD_NS: u64 = 1200 * MS;
 /// Number of users of an experiment's load, as a multiple of the number of users at the server's
-/// highest goodput. With this multiple, the number of users certainly saturates the server.
+/// highest goodput. Twice as many users certainly saturate the server.
 const INTERVENTION_USERS_FACTOR: u64 = 2;
 /// Smallest and largest number of users of an experiment's load.
 const EXPERIMENT_USERS_RANGE: std::ops::RangeInclusive<u64> = 16..=512;
@@ -152,8 +153,8 @@ const BURST_RATE_FACTOR: u64 = 4;
 /// time, ns.
 const SIMULTANEOUS_WINDOW_NS: u64 = MS;
 /// Pause between groups of simultaneous requests, as a multiple of the service time of one request.
-/// In the pause, all requests of a group complete, even if the server processes them one after
-/// another. The token bucket of a rate limiter also refills in the pause.
+/// The pause is so long that all requests of a group complete, even if the server processes the
+/// requests one after another. The token bucket of a rate limiter also refills in the pause.
 const SIMULTANEOUS_PAUSE_FACTOR: f64 = 6.0;
 /// The length of the load with few simultaneous requests, as a multiple of the other experiments'
 /// length. The load with few simultaneous requests is longer because each mean that is computed
@@ -268,8 +269,8 @@ impl ExplainStudy {
 
     /// Returns a load with a higher rate if the server sustained the last load, which was meant to
     /// be above the load line. If the load line is known only roughly or not at all, the server may
-    /// sustain a load that was meant to exceed it. Without a load above the server's capacity, all
-    /// steady loads would look alike.
+    /// sustain a load that was meant to exceed it. If no load exceeded the server's capacity, the
+    /// steady loads would look alike, and would not show what limits the server.
     fn further_load_above_line(&self, history: &History, findings: &Findings, left_ns: u64) -> Option<Step> {
         let past: Vec<&Trial> = trials_at_level(history.trials, SteadyLoadLevel::AboveLine).collect();
         let last = *past.last()?;
@@ -498,8 +499,8 @@ impl ExplainStudy {
     /// Returns the time that the study reserves for experiments and for other values of the
     /// server's setting (`--vary`), ns.
     fn experiments_reserve_ns(&self) -> u64 {
-        // The reserved time is enough for at least one experiment with its control loads. A shorter
-        // reserve would be useless, because no experiment would fit into it.
+        // The reserved time is enough for at least one experiment with its control loads. If less
+        // time were reserved, no experiment would fit.
         let kept_ns = (self.budget_ns / EXPERIMENTS_BUDGET_DIVISOR)
             .min(EXPERIMENTS_NS_MAX)
             .max(EXPERIMENT_LOADS_MIN * self.experiment_load_total_ns());

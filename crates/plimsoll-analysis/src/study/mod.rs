@@ -1,6 +1,6 @@
 //! Studies: each study computes its next load from its spec and from the loads measured so far
-//! ([`Study::next`]). The same history always gives the same next step. Therefore the loads of a
-//! study may run on this machine, on a simulated server in a test, or on several machines.
+//! ([`Study::next`]). The same history always gives the same next step. So a study does not depend
+//! on who makes its loads: this machine, a simulated server in a test, or several machines.
 //!
 //! Profiles that the user requested are taken under separate loads, which are the last steps of a
 //! study ([`profiling`]).
@@ -104,7 +104,7 @@ impl Study {
     /// loads at its end.
     pub fn next(&mut self, history: &History) -> Step {
         self.add_new_trials(history.trials);
-        // When the study has begun to take profiles, no other load follows.
+        // Once the study has begun to take profiles, only loads for profiles follow.
         if profiling::profiling_start_ns(history).is_none() {
             match self.next_measurement_step(history) {
                 Step::Stop => {}

@@ -1,8 +1,9 @@
 //! The study of a server above its load line. If the load line is not given, a search finds it
 //! first. After the search, one load rises in steps, whose rates are multiples of the load line.
-//! The steps belong to one load, so that the backlog of one step continues in the next step.
-//! Without one continuous load, the study could not show whether the server recovers. If the user
-//! names a second target, the study repeats the load of the first target on the second target.
+//! The steps belong to one load, so that the backlog of one step continues in the next step. If
+//! each step were a load of its own, the study could not show whether the server recovers from a
+//! backlog. If the user names a second target, the study repeats the load of the first target on
+//! the second target.
 //!
 //! Not here: what the load shows about the server (`overload`).
 
@@ -25,7 +26,7 @@ const OVERHEAD_NS: u64 = SECOND;
 /// Returns the smallest budget in which the shortest steps fit, ns, on `targets` targets. If the
 /// load line is not given (`has_line` is false), the budget includes the search.
 pub fn budget_min_ns(has_line: bool, targets: u64) -> u64 {
-    // The sum includes the grace period and the time before the first load, together 2 s.
+    // The added 2 s are for the grace period and the time before the first load.
     let steps_ns = STEP_LENGTH_NS_RANGE.start() * (STEP_RATE_FACTORS.len() as u64 + 1) + OVERHEAD_NS + 2 * SECOND;
     let (searched, all) = if has_line { (0, 1) } else { SEARCH_PART };
     (steps_ns * targets * all).div_ceil(all - searched).next_multiple_of(SECOND)
@@ -44,8 +45,8 @@ pub struct OverloadStudy {
     pub second_target: Option<PlanRecord>,
 }
 
-/// Returns the tag of an overload study's load on the first target, or on the second target if
-/// `against`.
+/// Returns the tag of an overload study's load: the load on the second target if
+/// `is_second_target`, otherwise the load on the first target.
 pub fn overload_tag(is_second_target: bool) -> LoadTag {
     LoadTag { arm: is_second_target.then_some(ArmIndex::SECOND_TARGET), ..LoadTag::for_purpose(LoadPurpose::Overload) }
 }

@@ -4,7 +4,8 @@
 //! profiled at a low rate and at the rate under investigation. In a comparison, both sides are
 //! profiled alternately, several times each, at one rate.
 //!
-//! Not here: how profiles are fetched and stored (the binary), and what they mean (`profile`).
+//! Not here: how profiles are fetched and stored (the binary), and the analysis of profiles
+//! (`profile`).
 
 use super::climb::NEW_TARGET_WARMUP_NS_MIN;
 use super::step::{History, NoProfileReason, Step, StopRule};
@@ -26,10 +27,10 @@ pub const SIDE_PROFILES_COUNT: usize = PROFILE_SIDE_ORDER.len();
 /// Warm-up before a profile of one side of a comparison, ns. A newly started build gets its usual
 /// warm-up in addition.
 const WARMUP_NS: u64 = SECOND;
-/// Time in which the server stops a profile and writes it, ns.
+/// Time that the server needs to stop a profile and to write the profile, ns.
 const PROFILE_WRITE_NS: u64 = SECOND / 2;
-/// The rate at which both sides are profiled, as a share of the slower side's goodput. Both sides
-/// sustain a rate of this share without queues.
+/// The rate at which both sides are profiled, as a share of the slower side's goodput. At this
+/// share of the goodput, neither side builds up a queue.
 const PROFILING_RATE_SHARE: f64 = 0.6;
 /// Maximum number of connections that are opened before a load starts.
 const READY_CONNECTIONS_MAX: f64 = 512.0;
@@ -105,8 +106,8 @@ pub(super) fn next_single_target_step(
         requests_max: None,
         duration_ns: Some(length_ns),
         warmup_ns: schedule.warmup_ns,
-        // This number of connections is enough if responses take 10 ms. If a load needs more
-        // connections, the warm-up opens them.
+        // Enough connections are opened before the load for responses that take 10 ms. If a load
+        // needs more connections, the warm-up opens them.
         connections_ready: ((rate / 100.0 + 8.0).min(READY_CONNECTIONS_MAX) as u32).min(base.carriage.connections_max),
         grace_ns: base.load.grace_ns,
         interval_ns: Plan::TICK_NS,
@@ -124,7 +125,7 @@ pub(super) fn next_comparison_step(
     history: &History,
 ) -> Step {
     let Some(rate) = common_profiling_rate(history.trials, whole) else {
-        // Without a rate no profile can be taken. The missing rate is recorded once per side, in
+        // If no common rate is known, no profile is taken. A remark for each side then takes the
         // place of the side's first profile.
         let left = [0, 1].map(side_profile_tag).into_iter().find(|tag| !is_profile_done(history, *tag));
         return left.map_or(Step::Stop, |tag| Step::SkipProfile(tag, NoProfileReason::NoCommonLoad));
@@ -150,9 +151,9 @@ pub(super) fn next_comparison_step(
     Step::measure_trial(side_profile_tag(turn), PlanRecord { load, ..arm.plan.clone() }, StopRule::EndOfSchedule)
 }
 
-/// Returns the rate at which both sides are profiled, 1/s. This rate is the fixed rate of the
-/// blocks, or a rate that both sides sustain easily. Returns `None` if no rate is known that both
-/// sides sustain.
+/// Returns the rate at which both sides are profiled, 1/s. If the blocks have a fixed rate, this
+/// rate is returned. Without a fixed rate, the result is a share of the goodput of the slower side
+/// ([`PROFILING_RATE_SHARE`]). Returns `None` if one side has no goodput.
 fn common_profiling_rate(trials: &[Trial], blocks: &[ComparisonBlock]) -> Option<f64> {
     let plans = block_plans(trials, 1);
     if let Some(LoadShape::Open { rate, .. }) = plans.first().map(|plan| &plan.load.shape) {

@@ -29,7 +29,7 @@ pub struct LoadLineSearch {
     headroom_load_ns: u64,
     /// The outcomes of the measured segments of the soak, the long load at the load line, in order.
     soak_outcomes: Vec<TrialOutcome>,
-    /// The number of trials of the recording that were added.
+    /// The number of recorded trials that this search has already read.
     trials_read: usize,
 }
 

@@ -45,7 +45,7 @@ pub enum StopRule {
 
 impl StopRule {
     /// Passes the tick `interval`, from `start_ns` to `end_ns` of schedule time, to the rule.
-    /// `Break` means that the load must end, and contains the reason.
+    /// Returns `Break` with the reason if the load must end now.
     pub fn push(&mut self, start_ns: u64, end_ns: u64, interval: &Interval) -> ControlFlow<EarlyStopReason> {
         match self {
             StopRule::EndOfSchedule => ControlFlow::Continue(()),
@@ -58,8 +58,8 @@ impl StopRule {
     }
 }
 
-/// The next step of a study. After every step except `Stop` and `Break`, the caller asks the study
-/// for the next step.
+/// The next step of a study. After every step except `Stop` and `Fail`, the caller calls
+/// [`Study::next`](super::Study::next) again.
 #[derive(Debug, Clone)]
 pub enum Step {
     /// The caller must make this load, and record it.
@@ -79,7 +79,7 @@ pub enum Step {
 pub enum NoProfileReason {
     /// The server sustains no load at all.
     NothingSustained,
-    /// There is no load that both sides of a comparison sustain.
+    /// No load is known that both sides of a comparison sustain.
     NoCommonLoad,
 }
 
@@ -99,9 +99,9 @@ pub enum StudyFailure {
     /// No request to a target succeeded. The values are the letter of the target, and the statuses
     /// of its responses.
     NoSuccess(char, Vec<u16>),
-    /// A target could not be reached. The value is the letter of the target.
+    /// A target could not be reached. The letter names the target: `A`, `B`, ...
     NotReached(char),
-    /// The user or the machine ended a load. The value is the reason in words.
+    /// The user or the machine ended a load before its planned end. The text is the reason.
     LoadEndedEarly(String),
 }
 

@@ -4,8 +4,9 @@
 //! Because the rounds start at different levels, drift of the machine and of the server affects all
 //! levels equally. The differences between the visits of a level show the precision of its figures.
 //! If the sweep has a budget, each level begins with a short pilot trial. The response times of the
-//! pilot trial determine the length of the level's visits, and the pilot trial has no other use. A
-//! visit (one load at a level) that other processes disturbed counts like any other visit.
+//! pilot trial determine the length of the level's visits. The figures of the pilot trial do not
+//! count in the level's figures. A visit (one load at a level) that other processes disturbed
+//! counts like any other visit.
 
 use super::step::{History, Step, StopRule, closed_loop_plan};
 use crate::levels::{LEVEL_RESPONSE_TIMES_MIN, LEVEL_TIME_NS_MIN, pilot_ns, trials_of_level};

@@ -1,5 +1,6 @@
-//! The corpus: recorded cases with a known cause (`corpus/*.json` in the project's root). This file
-//! computes the cause that plimsoll names for each case, and how often that cause is right.
+//! The corpus: recorded cases with a known cause (`corpus/*.json` in the project's root). The
+//! functions of this file compute the cause that plimsoll names for each case, and how often the
+//! named cause is right.
 //!
 //! `corpus/expected.tsv` contains the cause that plimsoll names for each case. If the named cause
 //! of a case changes, a test fails until the same commit also changes the case's row in
@@ -28,7 +29,7 @@ pub struct CorpusCase {
     /// whole set when they fit likelihoods for its cases.
     pub set: String,
     /// The names of the causes that count as right. The first name is the planted cause (the fault
-    /// that was built into the server).
+    /// that the author of the case built into the server).
     pub truth: Vec<String>,
     /// Whether other processes disturbed the machine.
     pub disturbed: bool,
@@ -234,8 +235,8 @@ mod tests {
     }
 
     /// Smallest share of right diagnoses that the test allows, if each case is diagnosed with
-    /// likelihoods fitted without the cases of its set. The diagnoses of the present corpus reach
-    /// this share.
+    /// likelihoods fitted without the cases of its set. The diagnoses of the present corpus meet
+    /// this minimum.
     const RIGHT_DIAGNOSES_SHARE_MIN: f64 = 0.9;
     /// Largest share of wrong diagnoses that the test allows; see [`RIGHT_DIAGNOSES_SHARE_MIN`].
     const WRONG_DIAGNOSES_SHARE_MAX: f64 = 0.03;

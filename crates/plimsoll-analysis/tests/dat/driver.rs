@@ -1,4 +1,4 @@
-//! The rules that a parser of `.dat` files must follow for any text. The tests in this folder check
+//! The rules that a parser of `.dat` files must obey for any text. The tests in this folder check
 //! the rules with random texts, and the targets in `fuzz/` check the rules with texts guided by
 //! code coverage.
 

@@ -130,7 +130,8 @@ fn a_small_profile_uses_bounded_memory() {
         let error = read_within_limits(&profile, LIMITS).expect_err(what).to_string();
         assert!(error.contains("entries that take more than 16 MiB"), "{what}: {error}");
     }
-    // The limits of a small file, and of a file from an untrusted sender.
+    // The profile is refused under both limits: the limits of a small file, and the limits for an
+    // untrusted sender.
     let long_file = compress_gzip(&long_file);
     check(&long_file, "entries that take more than 256 MiB");
     let error = read_within_limits(&long_file, ReadLimits::for_untrusted_sender(24 << 20)).expect_err("too large");

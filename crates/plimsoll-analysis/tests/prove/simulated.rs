@@ -1,7 +1,7 @@
 //! Tests how often verdicts on simulated builds are right, and how often intervals contain the
 //! truth. The row `prove-simulated` of `bench/run` has the complete numbers. These tests make fewer
-//! of the comparisons that `bench/run` makes. A correct method exceeds the bounds of these tests
-//! less than once in ten thousand test runs.
+//! comparisons than `bench/run`. A correct method exceeds the bounds of these tests less than once
+//! in ten thousand test runs.
 
 use super::truth::{
     BENCHMARK_MACHINE, BLOCKS, BUSY, EQUAL_BUILDS, HiddenDefect, Machine, QUIET, SimulatedComparison, machines,
@@ -26,8 +26,8 @@ fn identical_builds_on_machine(machine: Machine) -> SimulatedComparison {
 }
 
 /// Checks that identical builds are rarely called different. Of 25 comparisons of identical builds,
-/// 2 % may give an alarm, and the bound of this test adds four standard deviations. The bound must
-/// hold on any machine, and also if the speed of a build differs from one start to the next.
+/// 2 % may give an alarm, and the bound of this test adds four standard deviations. The test covers
+/// every kind of simulated machine, and builds whose speed differs from one start to the next.
 #[test]
 fn identical_builds_are_rarely_called_different() {
     let offsets = [0.01, 0.02].map(|offset| SimulatedComparison { start_deviation: offset, ..EQUAL_BUILDS });
@@ -148,7 +148,7 @@ fn a_quantile_of_too_few_requests_is_not_compared() {
 fn missing_evidence_gives_no_verdict() {
     let settings = EQUAL_BUILDS.rules(BLOCKS);
     let blocks = SimulatedComparison { ratio: 1.35, ..EQUAL_BUILDS }.blocks(1, 20);
-    // With too few blocks, the result states how many more blocks are needed.
+    // If the comparison has too few blocks, the result states how many more blocks are needed.
     let few = compute_comparison_result(&settings, &blocks[..4], ComparisonEnd::Blocks);
     assert_eq!((few.verdict, few.measures[0].ratio_interval), (ProveVerdict::Inconclusive, None));
     assert!(few.further_blocks.is_some_and(|more| more >= 6), "{few:?}");

@@ -2,9 +2,9 @@
 //! these load lines ([`SearchCoverage`]).
 //!
 //! For M/M/k, the load line comes from Erlang's formula. For M/G/1, the load line comes from the
-//! poles of the Pollaczek-Khinchine transform. The result for M/G/1 is exact for hyperexponential
-//! service times. For constant service times, the result is exact to many digits if the latency
-//! bound exceeds two service times.
+//! poles of the Pollaczek-Khinchine transform. For hyperexponential service times, the load line is
+//! exact. For constant service times, the load line is exact to many digits if the latency bound
+//! exceeds two service times.
 
 #![allow(dead_code)]
 
@@ -71,8 +71,8 @@ fn late_share_md1(rate: f64, capacity: f64) -> f64 {
         return 1.0;
     }
     let rho = rate * s;
-    // The search interval excludes the root at theta = 0, so the search finds the other root of the
-    // equation.
+    // The interval excludes the trivial root theta = 0, so that the search for a root finds the
+    // other root of the equation.
     let theta = root_of_queue_equation(rate, |theta| (theta * s).exp(), (2.0 * (1.0 - rho) / s * 0.3, 50.0 * capacity));
     let a = (1.0 - rho) / (rho * (theta * s).exp() - 1.0);
     a * (-theta * (BOUND_S - s)).exp()

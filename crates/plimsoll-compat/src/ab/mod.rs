@@ -70,13 +70,14 @@ fn run_load(options: &AbOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
     let request = options.encode_request(&host_header_value(&url.origin), &url.path, &body);
     let (mut question, settings) = run.parse(&options.run_arguments())?;
     let route = &mut question.plan.traffic.routes[0];
-    // The request is sent literally: braces in it are not placeholders of plimsoll's templates.
+    // The load sends the request literally: braces in the request are not placeholders of
+    // plimsoll's templates.
     (route.request, route.template_parts) = (
         Request { method: options.method.clone(), target: url.path.clone(), headers: Vec::new(), body },
         TemplateFlags::default(),
     );
-    // No connection is opened before the load, because the times that ab reports include
-    // connecting.
+    // No connection is opened before the load, because the times that ab reports include the time
+    // to connect.
     question.plan.load.connections_ready = 0;
     let every = requests_per_progress_line(options);
     let told = Arc::new(AtomicU64::new(0));
@@ -165,8 +166,8 @@ fn run_load(options: &AbOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
     }
     drop(print_results);
     measured.write_notes(&[]);
-    // As in ab, failed responses do not change the exit code. Only ^C, or a failed request that
-    // ended the load, changes the exit code.
+    // As in ab, failed responses do not change the exit code. The exit code changes only if the
+    // user pressed ^C, or if a failed request ended the load.
     let whole = heard.fatal_failure().is_none() && !plimsoll_sys::signal::is_stop_requested();
     Ok(if whole { exit::SUCCESS } else { exit::NEGATIVE_RESULT })
 }

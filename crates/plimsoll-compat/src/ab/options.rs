@@ -49,7 +49,7 @@ pub struct AbOptions {
     pub json: bool,
     /// plimsoll's own flag: the path of the run file.
     pub output: Option<String>,
-    /// Flags that are passed to `run` unchanged.
+    /// Flags of `plimsoll run`, which are passed to `run` unchanged.
     pub passed_flags: Vec<String>,
 }
 
@@ -71,8 +71,8 @@ const UNSUPPORTED_FLAGS: [(char, &str); 10] = [
     ('f', "-f is not supported: the server chooses TLS 1.2 or 1.3"),
     ('I', "-I is not supported: plimsoll always sends the server's name in the TLS handshake (SNI)"),
 ];
-/// The default number of requests in ab if `-t` limits the load's duration. The load ends after
-/// this number of requests, even if the time of `-t` has not passed yet.
+/// The default maximum number of requests in ab if `-t` limits the load's duration. The load ends
+/// after this number of requests, even if the duration of `-t` has not passed yet.
 const TIMED_LOAD_REQUESTS_MAX: u64 = 50_000;
 
 impl Default for AbOptions {

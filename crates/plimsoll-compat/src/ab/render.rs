@@ -87,7 +87,8 @@ pub fn render(load: &AbReport) -> String {
     }
     let transferred = tally.head_bytes + tally.content_bytes;
     let _ = writeln!(text, "Total transferred:      {transferred} bytes");
-    // A request whose connection failed was not sent, so its bytes do not count as sent bytes.
+    // A request whose connection failed was not sent, so the bytes of such a request are not
+    // counted.
     let sent = (done - connect) * load.request_bytes;
     if asked.body.is_some() {
         let _ = writeln!(text, "Total body sent:        {sent}");

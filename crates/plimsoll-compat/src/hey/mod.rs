@@ -60,8 +60,7 @@ fn run_load(options: &HeyOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
     };
     let (mut question, settings) = run.parse(&options.run_arguments())?;
     let first_hop = options.first_hop(&host_header_value(&url.origin), &url.path);
-    // Over HTTP/2, no request bytes are encoded here, because the load sends the request of its
-    // plan.
+    // Over HTTP/2, the load encodes the request of its plan, so no request bytes are encoded here.
     let request = match options.is_http2 {
         false => options.encode_request(&first_hop, &body),
         true => Vec::new(),
@@ -84,11 +83,12 @@ fn run_load(options: &HeyOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
     if options.is_http2 && options.accepts_gzip && requests_gzip(&options.method, &options.headers) {
         headers.push(("Accept-Encoding".to_owned(), "gzip".to_owned()));
     }
-    // The request is sent literally: braces in it are not placeholders of plimsoll's templates.
+    // The load sends the request literally: braces in the request are not placeholders of
+    // plimsoll's templates.
     (route.request, route.template_parts) =
         (Request { method: options.method.clone(), target: url.path.clone(), headers, body }, TemplateFlags::default());
-    // No connection is opened before the load, because the times that hey reports include
-    // connecting. After the load, plimsoll waits for outstanding responses, at most as long as the
+    // No connection is opened before the load, because the times that hey reports include the time
+    // to connect. After the load, plimsoll waits for outstanding responses, at most as long as the
     // timeout of a request.
     (question.plan.load.connections_ready, question.plan.load.grace_ns) = (0, route.timeout_ns);
     let heard = ResponseLog::new(ResponseLogSpec {

@@ -37,7 +37,7 @@ pub struct HeyOptions {
     pub json: bool,
     /// plimsoll's own flag: the path of the run file.
     pub output: Option<String>,
-    /// Flags that are passed to `run` unchanged.
+    /// Flags of `plimsoll run`, which are passed to `run` unchanged.
     pub passed_flags: Vec<String>,
 }
 

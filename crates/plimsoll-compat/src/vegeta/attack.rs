@@ -41,7 +41,7 @@ const TARGET_OVERHEAD_BYTES: usize = 1_024;
 /// The error text for a request that got no response before its timeout.
 const TIMEOUT_ERROR_TEXT: &str = "no response within the timeout";
 
-/// A target whose origin is resolved and whose body is read, so that its request can be sent.
+/// A target that is ready to be sent: its URL is parsed, and its body is read from the body file.
 #[derive(Debug)]
 struct ReadyTarget {
     target: VegetaTarget,
@@ -72,16 +72,16 @@ impl ReadyTarget {
     }
 }
 
-/// The source of targets: a list that is read before the attack, or a file that is read during the
-/// attack.
+/// The source of an attack's targets: a list that was read before the attack, or a file that is
+/// read during the attack.
 struct TargetSource {
     reader: TargetReader<Box<dyn BufRead + Send>>,
     place: String,
-    /// All targets, which requests use in turn. With `lazy`, the list contains only the target that
-    /// was read before the attack.
+    /// The targets to which requests are sent in turn. With `lazy`, the list contains only the
+    /// target that was read before the attack.
     ready_targets: Vec<Arc<ReadyTarget>>,
-    /// Whether targets are read during the attack instead of before it. An attack that reads
-    /// targets lazily ends when the file of targets ends.
+    /// If true, targets are read during the attack; otherwise all targets are read before the
+    /// attack. An attack that reads targets during the attack ends when the file of targets ends.
     lazy: bool,
     host: String,
     options: AttackOptions,
@@ -191,8 +191,8 @@ impl AttackAuthor {
         self.shared.sink.send(result).map_err(|_| AuthorStopReason::Requested)
     }
 
-    /// Returns the maximum number of redirects, and the next step after a response; `None` if
-    /// redirects are not followed.
+    /// Returns the maximum number of redirects, and the next step of the redirect chain after the
+    /// response `answer`. Returns `None` if redirects are not followed.
     fn next_redirect_step(&self, answer: &AuthorResponse) -> Option<(u64, RedirectStep)> {
         let redirects_max = lock_ignoring_poison(&self.shared.targets).options.redirects_max?;
         let AttackRequestInFlight { target: ready, hop } = self.in_flight.get(&answer.mark)?;
@@ -200,8 +200,8 @@ impl AttackAuthor {
         Some((redirects_max, here.next_step(answer, &ready.origin, (!ready.body.is_empty(), true))))
     }
 
-    /// Removes a request from the list of requests in flight. Returns a result with only the
-    /// request's method, URL and body size; the caller adds the outcome.
+    /// Removes a request from the requests in flight. The returned result has only the request's
+    /// method, URL and body size; the caller adds the outcome of the request.
     fn remove_open_request(&mut self, mark: u64) -> VegetaResult {
         let Some(AttackRequestInFlight { target: ready, .. }) = self.in_flight.remove(&mark) else {
             return VegetaResult::default();
@@ -278,8 +278,8 @@ impl Author for AttackAuthor {
         };
         let begun = self.remove_open_request(answer.mark);
         if let Some(refusal) = unfinished {
-            // Without an error text in `refusal` the redirect is valid, so the next request was not
-            // sent for lack of time.
+            // If `refusal` has no error text, the redirect was valid, but the load had no time left
+            // to send the next request.
             let error = refusal.unwrap_or_else(|| format!("{} \"{}\": {TIMEOUT_ERROR_TEXT}", begun.method, begun.url));
             return self.send_result(VegetaResult { error, bytes_out: 0, ..begun }, answer.times, answer.mark);
         }
@@ -315,8 +315,8 @@ impl Author for AttackAuthor {
             _ => "malformed HTTP response",
         };
         let error = format!("{} \"{}\": {what}", begun.method, begun.url);
-        // An error of sending the result is ignored, because the thread that receives results may
-        // have ended.
+        // A failure to send the result is ignored. The sending fails only if the thread that
+        // receives results has ended.
         let _ = self.send_result(VegetaResult { error, ..begun }, lost.times, lost.mark);
     }
 }
@@ -344,8 +344,8 @@ impl AuthorFactory for AttackAuthorFactory {
     fn mark_load_ended(&self) {}
 }
 
-/// Reads a file in a separate thread. A worker thread has its own table of open files, which lacks
-/// the files that other threads opened. Therefore only the separate thread reads the file.
+/// Reads a file in a separate thread. A worker thread cannot read the file, because each worker
+/// thread has its own table of open files, which lacks files that other threads opened.
 struct ThreadReader {
     chunks: mpsc::Receiver<std::io::Result<Vec<u8>>>,
     current: Vec<u8>,

@@ -2,8 +2,8 @@
 //! and converts result files between encodings. Results are read one by one, so their number is not
 //! limited by memory.
 //!
-//! Not here: encodings and figures (`plimsoll_logs::vegeta`), parsing flags (`words`), and
-//! layout (`render`).
+//! Not here: encodings and figures (`plimsoll_logs::vegeta`), parsing flags (`options`), and layout
+//! (`render`).
 
 mod attack;
 mod options;

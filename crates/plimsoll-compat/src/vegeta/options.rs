@@ -27,8 +27,8 @@ pub struct AttackOptions {
     /// `workers_max` workers send requests as fast as they can.
     pub rate_rps: f64,
     pub workers_max: Option<u64>,
-    /// The duration in ns. With a duration of 0, the attack lasts until the user interrupts it or
-    /// the list of targets ends.
+    /// The duration of the attack in ns. A duration of 0 means no limit: the attack lasts until the
+    /// user interrupts it, or the list of targets ends.
     pub duration_ns: u64,
     pub timeout_ns: u64,
     /// The file with the request body for targets that have no body of their own.
@@ -44,12 +44,12 @@ pub struct AttackOptions {
     /// The file with the list of targets; `None` to read the targets from standard input.
     pub targets: Option<String>,
     pub format: TargetFormat,
-    /// Whether targets are read during the attack instead of before it. An attack that reads
-    /// targets lazily ends when the file of targets ends.
+    /// If true, targets are read during the attack; otherwise all targets are read before the
+    /// attack. An attack that reads targets during the attack ends when the file of targets ends.
     pub lazy: bool,
     pub output: Option<String>,
     pub encoding: VegetaEncoding,
-    /// Flags that are passed to `run` unchanged.
+    /// Flags of `plimsoll run`, which are passed to `run` unchanged.
     pub passed_flags: Vec<String>,
 }
 
@@ -67,7 +67,8 @@ impl AttackOptions {
             (0.0, workers) => line.push(format!("--concurrency={}", workers.unwrap_or(10))),
             (rate, _) => line.push(format!("--rate={rate}")),
         }
-        // For a target without TLS, the flags about TLS have no effect, so they are dropped.
+        // The flags about TLS are omitted for a target without TLS, because these flags have no
+        // effect on such a target.
         let is_of_tls = |flag: &&String| TLS_FLAGS.iter().any(|name| flag.split('=').next() == Some(*name));
         let is_plain = !url.starts_with("https://");
         line.extend(self.passed_flags.iter().filter(|flag| !(is_plain && is_of_tls(flag))).cloned());

@@ -1,6 +1,6 @@
-//! Measures the latencies of whole batches for wrk2's `-B`: from the start of a batch to its last
-//! response. A batch is a group of messages that are sent together. The load itself still measures
-//! each message.
+//! Measures the latencies of whole batches for wrk2's flag `-B`. A batch is a group of messages
+//! that are sent together. The latency of a batch lasts from the start of the batch to its last
+//! response. The load itself still measures the latency of each message.
 //!
 //! Not here: writing the requests (the script does), and formatting figures.
 
@@ -78,8 +78,9 @@ impl AuthorFactory for BatchTimingFactory {
     }
 }
 
-/// An author that lets another author write the requests, and records the time of each batch at its
-/// last response.
+/// An author (code that writes the requests of a load) that lets another author write the requests.
+/// This author records the time of a batch when the last response arrives, or when a response is
+/// lost.
 #[derive(Debug)]
 struct BatchTimingAuthor {
     inner: Box<dyn Author>,

@@ -39,8 +39,8 @@ pub struct WrkOptions {
     pub output: Option<String>,
 }
 
-/// The rejection of a command line that is invalid or asks for help. The value is the error message
-/// to print before the usage text; `None` for no message.
+/// The reason why a command line is not run: the command line is invalid, or the user asks for
+/// help. The value is the error message to print before the usage text; `None` for no message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrkRefusal(pub Option<String>);
 

@@ -144,8 +144,8 @@ fn percentile_spectrum(figures: &ScriptFigures, what: &str) -> String {
 }
 
 /// Returns the points of the percentile spectrum as (value, share, number of values up to this
-/// value). From 0 to 1, the share of the values advances by five steps for each halving of the
-/// remaining share.
+/// value). The shares begin at 0 and approach 1, and every five points halve the distance between
+/// the share and 1.
 fn spectrum_points(figures: &ScriptFigures) -> Vec<(u64, f64, u64)> {
     let count = figures.count();
     let mut found = Vec::new();
@@ -162,8 +162,8 @@ fn spectrum_points(figures: &ScriptFigures) -> Vec<(u64, f64, u64)> {
             return found;
         }
         found.push((value, share, total));
-        // If the remaining share (1 - `share`) is a power of two, `share` grows by a tenth of the
-        // remaining share.
+        // After each halving of the distance between `share` and 1, five equal steps lead to the
+        // next halving.
         let half_distance = 2f64.powi(((1.0 / (1.0 - share)).log2().floor()) as i32 + 1);
         share += 1.0 / (5.0 * half_distance);
     }

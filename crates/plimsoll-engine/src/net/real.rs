@@ -98,8 +98,8 @@ impl Net for RealNet {
             WaitMode::Poll => 0,
             WaitMode::Until(at_ns) => at_ns.saturating_sub(clock::monotonic_ns()),
         };
-        // The only possible errors of `epoll_wait` are those of a wrong call (EBADF, EFAULT,
-        // EINVAL), so an error here is a bug.
+        // `epoll_wait` fails only if its arguments are wrong (EBADF, EFAULT, EINVAL), so an error
+        // is a bug of plimsoll.
         let events = self.epoll.wait(Some(timeout_ns)).unwrap_or_else(|error| panic!("epoll_wait: {error}"));
         let idle = events.is_empty() && wait == WaitMode::Poll;
         ready.extend(events.iter().map(|event| ReadyEvent {

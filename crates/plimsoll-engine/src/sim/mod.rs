@@ -211,8 +211,8 @@ pub fn verify(sim: &SimulatedRun, server: &SimServer) -> Result<(), String> {
         let (what, bounds) =
             (format!("one clock contains the other at {q}"), (service.quantile_ns(q), ttfb.quantile_ns(q)));
         // A response time is at least the service time, and a service time at least the time to
-        // first byte. So the numbers of response times, service times and times to first byte above
-        // any bound descend in this order.
+        // first byte. Above any bound lie at least as many response times as service times, and at
+        // least as many service times as times to first byte.
         claim(response.count_above(bounds.0) >= service.count_above(bounds.0), &what)?;
         claim(service.count_above(bounds.1) >= ttfb.count_above(bounds.1), &what)?;
         if unsent_timeouts == Some(0) {

@@ -50,7 +50,7 @@ pub struct SimMachine {
     pub lose_event: Option<u64>,
 }
 
-/// The counts of the simulation itself, which tests compare with those of the worker.
+/// The counts that the simulation itself makes, which tests compare with the counts of the worker.
 #[derive(Debug, Clone, Default)]
 pub struct SimCounts {
     pub connects: u64,
@@ -129,10 +129,11 @@ enum SimEventKind {
     AnswersStream(u32, u32),
     Closes,
     AnswersAgain,
-    /// The idle timeout expires. The server closes the connection if its `activity` still equals
-    /// this value.
+    /// The idle timeout expires. The server closes the connection if the counter `activity` of the
+    /// connection has not changed since the event was scheduled.
     IdleSince(u64),
-    /// The server sends unsolicited bytes if the connection's `activity` still equals this value.
+    /// The server sends unsolicited bytes if the counter `activity` of the connection has not
+    /// changed since the event was scheduled.
     BlurtsSince(u64),
 }
 
@@ -200,7 +201,7 @@ struct SimConnection {
     /// The number of bytes of the current request that the server has read.
     taken: usize,
     fault: Option<Fault>,
-    /// Whether the server is serving the request.
+    /// Whether the server is processing the current request of the connection.
     serving: bool,
     taking: bool,
     /// Whether the server has stopped reading.

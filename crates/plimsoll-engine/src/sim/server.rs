@@ -59,8 +59,8 @@ impl ServiceTimes {
     }
 }
 
-/// A fault or unusual behaviour of a server. The first group of faults affects connections, and the
-/// second group affects requests.
+/// A fault or unusual behaviour of a server. The variants from `NoPort` to `ResetsOnAccept` affect
+/// connections, and all later variants affect requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fault {
     /// The client's system refuses the connect (no free port).
@@ -132,7 +132,7 @@ pub const MS: u64 = 1_000_000;
 impl Fault {
     /// All faults except `AnswersTwice`, `Huge`, `HugeUntilClose` and `Floods`. `verify` reports
     /// `AnswersTwice` as an error, and the other three faults send millions of bytes. The durations
-    /// in this list fit the request timeout of the tests, 60 ms.
+    /// of the listed faults are chosen for the request timeout of the tests, 60 ms.
     pub const ALL: [Fault; 29] = [
         Fault::NoPort,
         Fault::Refuses,

@@ -27,7 +27,7 @@ const EMPTY_GRPC_MESSAGE: &[u8] = &[0; 5];
 /// The server's reaction to received bytes.
 #[derive(Debug)]
 pub enum ServerReaction {
-    /// The server sends these bytes immediately.
+    /// The server sends the given bytes immediately.
     SendBytes(Vec<u8>),
     /// The request on the stream with this number is complete and accepted.
     AcceptRequest(u32),
@@ -56,8 +56,8 @@ pub struct SimH2Connection {
     opened: u64,
     last_stream: u32,
     leaves: bool,
-    /// The encoded header fields of the first request. The header fields of all further requests
-    /// must be equal to those of the first request.
+    /// The encoded header fields of the first request. All further requests must have the same
+    /// header fields.
     head: Vec<u8>,
 }
 

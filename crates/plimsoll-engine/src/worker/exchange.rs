@@ -83,7 +83,7 @@ impl<N: Net> Worker<N> {
     }
 
     /// Returns whether new requests of a closed loop must use another slot, because the server sent
-    /// GOAWAY on the open connection of this slot.
+    /// GOAWAY on the open connection of `slot`.
     fn must_use_other_slot(&self, slot: u32) -> bool {
         let connection = &self.connections[slot as usize];
         connection.state == ConnectionState::Open
@@ -362,7 +362,8 @@ impl<N: Net> Worker<N> {
     }
 
     /// Counts complete messages of a gRPC response, and for streamed responses records the arrival
-    /// times of the messages. `first`: the messages arrived with the first bytes of the response.
+    /// times of the messages. `first` is true if the messages arrived with the first bytes of the
+    /// response.
     fn count_grpc_messages(&mut self, number: u32, first: bool, count: u32) {
         let exchange = &self.exchanges[number];
         let route = exchange.route;
@@ -408,8 +409,8 @@ impl<N: Net> Worker<N> {
             ConnectionState::Handshaking => {
                 self.handle_tls_failure(slot, if broken { TlsFailure::Reset } else { TlsFailure::Closed })
             }
-            // While the connection is being opened, nothing is done here, because its writable
-            // event reports the result of the connect.
+            // The end of a connection that is still being opened needs no action, because its
+            // writable event reports the result of the connect.
             ConnectionState::Connecting if !connection.waiting.is_empty() => {}
             _ if broken => self.fail_connection(slot, RequestFailure::Reset),
             _ => {
@@ -617,8 +618,8 @@ impl<N: Net> Worker<N> {
 
     /// Handles the complete response of an exchange on the slot's connection. `statuses`: the HTTP
     /// status of the response, and its gRPC status, if any. `last`: the last piece of the response,
-    /// whose last `surplus` bytes do not belong to the response. `hangup`: the peer has closed its
-    /// end of the connection.
+    /// whose last `surplus` bytes do not belong to the response. `hangup` is true if the peer has
+    /// closed its end of the connection.
     #[inline]
     fn handle_complete_response(
         &mut self,

@@ -15,8 +15,9 @@ const OPENING_MAX: u64 = 100;
 /// opened connections with the planned rate again.
 const BURST_CONNECTIONS: u64 = 32;
 /// The time limit for opening connections before the schedule, ns. A shorter request timeout lowers
-/// the limit. The limit is at least four times the expected opening time, even if that exceeds this
-/// constant. Connections that are not open at the time limit are opened during the load.
+/// the limit. The time limit is at least four times the expected opening time, even if this product
+/// exceeds `PREPARE_NS_MAX`. Connections that are not open at the time limit are opened during the
+/// load.
 const PREPARE_NS_MAX: u64 = 5_000_000_000;
 /// The pause, ns, before another connect to a unix socket whose backlog was full.
 const BACKLOG_FULL_PAUSE_NS: u64 = 1_000_000;

@@ -83,8 +83,8 @@ pub struct Worker<N: Net> {
     pub(super) unused_connections: Vec<(u32, u32)>,
     /// The numbers of the slots without a connection.
     pub(super) free: Vec<u32>,
-    /// The slot whose connection is opening for the latest arrival. Further arrivals may also wait
-    /// for the connection that is opening.
+    /// The slot whose connection is being opened for the latest arrival. Further arrivals may also
+    /// wait for the connection that is opening.
     pub(super) opening_slot: Option<u32>,
     /// For each user of a closed loop, by user number: whether the user is waiting before its next
     /// request.

@@ -55,7 +55,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Returns whether there is work for [`Worker::handle_ready`].
+    /// Returns whether any connection has new events or unfinished work, which
+    /// [`Worker::handle_ready`] handles.
     pub(super) fn has_ready(&self) -> bool {
         !self.ready.is_empty() || !self.deferred.is_empty()
     }

@@ -191,8 +191,8 @@ fn parse_nginx_format(format: &str, session: Option<&str>) -> Result<Vec<FormatP
     Ok(pieces)
 }
 
-/// Returns whether the last text ends in an opening bracket, so that a closing bracket ends the
-/// next field.
+/// Returns whether the last fixed text ends in an opening bracket. The next field then ends at a
+/// closing bracket.
 fn ends_with_bracket(pieces: &[FormatPiece]) -> bool {
     matches!(pieces.last(), Some(FormatPiece::Text(text)) if text.last() == Some(&b'['))
 }

@@ -18,8 +18,8 @@ pub enum TimestampMeaning {
 pub struct Entry<'a> {
     /// The timestamp of the line, ns since the Unix epoch.
     pub stamp_ns: u64,
-    /// The arrival of the request, ns since the Unix epoch. If the log line has neither an arrival
-    /// nor a duration, the value is the end of the response.
+    /// The arrival of the request, ns since the Unix epoch. If the log line states neither an
+    /// arrival nor a duration, this field has the end of the response.
     pub start_ns: u64,
     /// The time from the first byte of the request to the end of the response, ns; `None` if not
     /// logged.
@@ -78,9 +78,9 @@ pub(super) enum FieldMeaning {
     Status,
     /// The size of the response, bytes.
     Bytes,
-    /// A duration; the value of the variant is the unit of the duration in ns. With the unit 0,
-    /// only a duration with a unit in its text, such as `12ms`, has a meaning. Several durations of
-    /// one log line are added.
+    /// A duration in the unit that the variant's value states in ns. If the value is 0, only a
+    /// duration with a unit in its text, such as `12ms`, is accepted. If a log line has several
+    /// durations, the durations are added.
     Duration(u64),
     /// The client that sent the request; any text is accepted.
     Client,
@@ -154,7 +154,7 @@ impl<'a> ParsedLogFields<'a> {
             FieldMeaning::Request => self.request = Some(text),
             FieldMeaning::UppercaseMethod => self.method = Some(text).filter(|text| is_uppercase_method(text))?,
             FieldMeaning::Path => self.target = Some(text).filter(|text| is_path(text))?,
-            // Servers log a missing client as a dash, never as an empty text.
+            // An empty text is not a client, because servers log a missing client as a dash.
             FieldMeaning::Address | FieldMeaning::AddressPort if text.is_empty() => return None,
             _ if missing => {}
             FieldMeaning::Method => self.method = text,
@@ -323,15 +323,15 @@ fn is_address(text: &[u8]) -> bool {
         || (text.len() >= HASH_DIGITS_MIN && text.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// Parses a text as a timestamp, in ns since the Unix epoch. A text that is a timestamp is not a
-/// client.
+/// Parses a text that begins with a digit as a timestamp, in ns since the Unix epoch. The check of
+/// clients rejects such a text, because a timestamp is not a client.
 fn parse_client_like_timestamp(text: &[u8]) -> Option<u64> {
     text.first().filter(|b| b.is_ascii_digit()).and_then(|_| plimsoll_model::timestamp::unix_time_ns(text))
 }
 
-/// Parses a duration to ns. The unit of the duration is `unit_ns`, or a unit in the text, such as
-/// `12ms`. `Some(None)` means that the server logged -1, because the duration was not measured.
-/// `None` means that the text is not a duration.
+/// Parses a duration to ns. The duration is in the unit `unit_ns`, unless the text itself has a
+/// unit, such as `12ms`. `Some(None)` means that the server logged -1, because the duration was not
+/// measured. `None` means that the text is not a duration.
 fn duration_ns(text: &[u8], unit_ns: u64) -> Option<Option<u64>> {
     // A list such as `0.010, 0.020` has the times of several upstream servers, which nginx tried in
     // sequence.

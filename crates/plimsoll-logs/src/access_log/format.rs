@@ -91,10 +91,12 @@ impl PairNotation {
 /// The reason why a log has no usable format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// An invalid `log_format`. The text continues a message that begins with "--log-format".
+    /// An invalid `log_format`. The text is the end of an error message that begins with
+    /// "--log-format".
     #[error("{0}")]
     LogFormat(String),
-    /// An invalid mapping of JSON fields. The text continues a message that begins with "--field".
+    /// An invalid mapping of JSON fields. The text is the end of an error message that begins with
+    /// "--field".
     #[error(transparent)]
     Fields(#[from] FieldMappingError),
     /// The lines match no known format.
@@ -106,8 +108,9 @@ pub enum FormatError {
          or read the log of its container, which has times (docker logs -t)"
     )]
     NoTimes,
-    /// The detected format lacks the session field that the user requested. The values are the
-    /// field and the name of the format. The text continues a message that begins with "--session".
+    /// The detected format lacks the session field that the user requested. The two values are the
+    /// field and the name of the format. The error text is the end of a message that begins with
+    /// "--session".
     #[error("'{0}' is not a field of the detected format ({1})")]
     Session(String, String),
 }
@@ -189,8 +192,8 @@ impl Format {
         self.parse_unprefixed_line(line, texts, unix_time_ns)
     }
 
-    /// Parses a line whose prefixes were removed. `unix_time_ns` is the time of the removed prefix,
-    /// for lines without a timestamp.
+    /// Parses a line whose prefixes were removed. If the line itself has no timestamp, its time is
+    /// `unix_time_ns`, which was in a removed prefix.
     #[inline]
     fn parse_unprefixed_line<'a>(
         &self,
@@ -438,8 +441,8 @@ fn find_format_of_bare_lines(lines: &[&[u8]], has_timestamp: bool) -> Option<For
         };
         if lines.iter().any(tells) {
             candidates.push(Format::from_pairs(notation, name, stamp, &keys));
-            // If the lines have no timestamps, a prefix may have the timestamp. So a variant of the
-            // format without timestamps is also a candidate.
+            // If the lines have no timestamps, a removed prefix may have had the timestamp. A
+            // variant of the format without timestamps is therefore also a candidate.
             let timeless: Vec<PathMeaning> = keys.into_iter().filter(|(_, place)| !place.is_timestamp()).collect();
             candidates.push(Format::from_pairs(notation, name, stamp, &timeless));
         }
@@ -506,8 +509,8 @@ fn has_field_value(notation: PairNotation, keys: &[String], place: &FieldMeaning
     if !notation.can_match_line(line) {
         return false;
     }
-    // The parser does not store ignored fields (`Other`). To see whether an ignored field has a
-    // value, the code below reads the field as a session field, which accepts any text.
+    // The parser does not store fields of the kind `Ignored`. To test whether such a field has a
+    // value, the field is read as a session field, which accepts any text.
     let any = *place == FieldMeaning::Ignored;
     let node = PathNode::new(&[(keys.to_vec(), if any { FieldMeaning::Session } else { place.clone() })]);
     let mut buffer = Vec::new();

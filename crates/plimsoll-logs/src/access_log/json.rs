@@ -6,8 +6,8 @@ use super::entry::{FieldMeaning, ParsedLogFields, TimestampMeaning};
 use plimsoll_model::timestamp::TimestampFormat;
 use plimsoll_model::units::{MS, SECOND};
 
-/// The reason why a mapping of JSON fields is invalid. The text continues a message that begins
-/// with "--field".
+/// The reason why a mapping of JSON fields is invalid. The text is the end of an error message that
+/// begins with "--field".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FieldMappingError(String);
@@ -25,7 +25,8 @@ pub(super) struct PathNode {
 }
 
 impl PathNode {
-    /// Builds the tree of the wanted paths. If a path occurs twice, its first meaning applies.
+    /// Builds the tree of the paths in `path_meanings`. If a path occurs twice, its first meaning
+    /// applies.
     pub fn new(path_meanings: &[PathMeaning]) -> PathNode {
         let mut root = PathNode::default();
         for (path, place) in path_meanings {

@@ -301,8 +301,8 @@ pub(super) const LOGFMT_FORMATS: [KnownPairFormat; 2] = [
 ];
 
 /// The usual names of fields in logs of unknown programs, by meaning. For each meaning, the first
-/// name that occurs in the log is used. A logged duration needs a unit in its text, such as `12ms`,
-/// if the unit in the table is 0.
+/// name that occurs in the log is used. If the unit of a duration in this table is 0, the logged
+/// text must state the unit, such as `12ms`.
 pub(super) const FIELD_NAMES_BY_MEANING: [(FieldMeaning, &[&str]); 16] = [
     (FieldMeaning::End(TimestampFormat::Auto), &["msec", "time_iso8601", "time_local", "end_time", "finished_at"]),
     (FieldMeaning::Start(TimestampFormat::Auto), &["start_time", "started_at", "start"]),

@@ -25,11 +25,11 @@ enum FieldEnd {
     Second(u8),
     /// The field ends at this text.
     Text(Box<Finder<'static>>),
-    /// The field ends at the next unescaped quote. This text, which may be empty, must follow the
-    /// quote.
+    /// The field ends at the next unescaped quote. The text that is the variant's value, which may
+    /// be empty, must follow the quote.
     Quote(Vec<u8>),
-    /// The field is a list of upstream servers. The list ends at this text; occurrences of the text
-    /// between two servers of the list are skipped.
+    /// The field is a list of upstream servers or of clients. The list ends at this text;
+    /// occurrences of the text between two entries of the list are skipped.
     List(Box<Finder<'static>>),
     /// The field ends before this byte, which begins the next field.
     Before(u8),
@@ -54,8 +54,8 @@ pub(super) enum FormatPiece {
 }
 
 impl Pattern {
-    /// Compiles the pieces of a format. `None` if no text separates two fields, because the
-    /// boundary between the fields is then unknown.
+    /// Compiles the pieces of a format. Returns `None` if two fields have no text between them,
+    /// because a parser could not find the boundary between such fields.
     pub fn new(pieces: Vec<FormatPiece>, open_end: bool) -> Option<Pattern> {
         let mut pieces = pieces.into_iter().peekable();
         let text_next = |pieces: &mut std::iter::Peekable<std::vec::IntoIter<FormatPiece>>| match pieces

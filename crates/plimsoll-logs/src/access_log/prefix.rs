@@ -177,15 +177,16 @@ fn split_token(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&text[..end], text[end..].trim_ascii_start()))
 }
 
-/// Returns the time at the beginning of a line, ns since the Unix epoch, and the rest of the line.
+/// Returns the time at the beginning of a line in ns since the Unix epoch, and the text after the
+/// time.
 fn leading_time(line: &[u8]) -> Option<(u64, &[u8])> {
     let (time, rest) = split_ruby_prefix(line).or_else(|| split_bracketed_time(line)).or_else(|| plain_time(line))?;
     let rest = rest.trim_ascii_start();
     Some((unix_time_ns(time)?, rest.strip_prefix(b"- ").unwrap_or(rest)))
 }
 
-/// Splits off the prefix of Ruby's logger: `I, [2025-10-10T13:55:30.123456 #1234]  INFO -- name: `.
-/// Returns the time and the rest of the line.
+/// Parses the prefix of Ruby's logger: `I, [2025-10-10T13:55:30.123456 #1234]  INFO -- name: `.
+/// Returns the time in the prefix, and the text after the prefix.
 fn split_ruby_prefix(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let (letter, rest) = line.split_first()?;
     let rest = rest.strip_prefix(b", [").filter(|_| letter.is_ascii_uppercase())?;
@@ -195,8 +196,9 @@ fn split_ruby_prefix(line: &[u8]) -> Option<(&[u8], &[u8])> {
     is_time(time).then_some((time, &rest[name_end + 1..]))
 }
 
-/// Splits off a time in brackets: `[2025-10-10 13:55:30 +0000] `, or `[2025-10-10T13:55:30Z INFO
-/// name] ` of Rust's loggers. Returns the time and the rest of the line.
+/// Parses a time in brackets at the beginning of a line: `[2025-10-10 13:55:30 +0000] `, or
+/// `[2025-10-10T13:55:30Z INFO name] ` of Rust's loggers. Returns the time, and the text after the
+/// brackets.
 fn split_bracketed_time(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let inner = line.strip_prefix(b"[")?;
     let end = memchr::memchr(b']', inner)?;
@@ -207,8 +209,9 @@ fn split_bracketed_time(line: &[u8]) -> Option<(&[u8], &[u8])> {
     (time.len() >= 19).then_some((time, rest))
 }
 
-/// Splits off a time without brackets: `2025-10-10T13:55:30.1Z ` or `2025-10-10 13:55:30,123 `,
-/// with an optional zone. Returns the time and the rest of the line.
+/// Parses a time without brackets at the beginning of a line, with an optional zone:
+/// `2025-10-10T13:55:30.1Z ` or `2025-10-10 13:55:30,123 `. Returns the time, and the text after
+/// the time.
 fn plain_time(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let digit = |at: usize| line.get(at).is_some_and(u8::is_ascii_digit);
     let (first, rest) = split_token(line).filter(|_| digit(0) && digit(3) && digit(5))?;

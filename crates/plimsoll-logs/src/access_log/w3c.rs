@@ -12,7 +12,7 @@ const FIELDS_MAX: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct W3cFields {
     places: Vec<W3cFieldMeaning>,
-    /// Whether CloudFront wrote the log. The durations in a log of CloudFront are in seconds.
+    /// Whether CloudFront wrote the log, so that all durations are in seconds.
     pub is_cloudfront: bool,
 }
 

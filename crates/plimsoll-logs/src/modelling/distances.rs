@@ -17,18 +17,19 @@ const CACHE_SHARES: [f64; 3] = [0.01, 0.05, 0.2];
 /// the waits between requests.
 const COMPARED_QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
 
-/// The largest accepted total variation distance between the endpoint shares of log and model.
+/// The largest accepted total variation distance (half the sum of absolute differences) between the
+/// endpoint shares of log and model.
 pub const MIX_DISTANCE_MAX: f64 = 0.02;
 /// The largest accepted relative difference between the indices of dispersion of log and model.
 pub const DISPERSION_DIFFERENCE_MAX: f64 = 0.2;
-/// The number of standard deviations by which an index of dispersion may differ by chance. Short
-/// logs have few windows, so their dispersion varies more.
+/// The number of standard deviations by which the indices of dispersion of log and model may
+/// differ. In a short log with few windows, the index of dispersion varies more by chance.
 const DISPERSION_DEVIATIONS_MAX: f64 = 3.0;
 /// The largest accepted difference between the cache hit ratios of log and model.
 pub const HIT_RATIO_DIFFERENCE_MAX: f64 = 0.02;
-/// The largest difference between log and model that counts as chance, in standard deviations of a
-/// figure over random draws of the model. A difference that chance explains is not an error of the
-/// model.
+/// A difference between log and model counts as chance up to this number of standard deviations.
+/// The standard deviation is that of a figure over random draws of the model. A difference that
+/// chance explains is not an error of the model.
 const CHANCE_DEVIATIONS_MAX: f64 = 3.0;
 /// The accepted distance between endpoint shares is `MIX_DISTANCE_MAX` plus
 /// `CHANCE_DISTANCE_FACTOR` times the distance that is expected by chance.
@@ -47,7 +48,7 @@ pub struct StreamRequest {
     pub visit: u64,
     /// The number that identifies the endpoint of the request.
     pub route: u16,
-    /// An identifier of the path: equal paths have equal identifiers.
+    /// A number that identifies the path: equal paths have equal numbers.
     pub path: u64,
     /// The wait since the last response of the visit, ns. `None` for the first request of a visit.
     pub wait_ns: Option<u64>,
@@ -249,8 +250,8 @@ fn hit_ratio(requests: &[StreamRequest], size: usize) -> f64 {
 }
 
 /// Returns the largest difference between log and model that chance explains for one figure. The
-/// log is a single random draw, and the model's figure is a mean of draws, so the variances of draw
-/// and mean add up.
+/// log counts as one random draw, and the model's figure is the mean of several draws. The variance
+/// of the difference is the variance of one draw plus the variance of the mean.
 fn chance_difference(draws: &[StreamFigures], figure: impl Fn(&StreamFigures) -> f64) -> f64 {
     let count = draws.len() as f64;
     if draws.len() < 2 {

@@ -80,7 +80,7 @@ pub struct TrafficModel {
 pub struct ModelFacts {
     /// The number of requests of the log from which the model was fitted.
     pub requests: u64,
-    /// The number of visits. Each request of a split visit counts as a visit.
+    /// The number of visits. Each request of a visit that was split counts as one visit.
     pub visits: u64,
     /// The number of visits that were too long and were split into single requests, and the number
     /// of requests in the split visits.
@@ -161,7 +161,8 @@ impl TrafficModel {
         stream.sort_by_key(|request| request.start_ns);
         let is_mix =
             (visits.requests_in_longer_visits() as f64) < MULTI_REQUEST_VISITS_SHARE_MIN * visits.requests.len() as f64;
-        // A visit of a mix has one request, so the rate of a mix is the rate of all requests.
+        // If the model is a mix of single requests, each request is a visit, so the rate of visits
+        // is the rate of all requests.
         let starts = match is_mix {
             true => stream.iter().map(|request| (request.start_ns + first_ns, 1.0)).collect(),
             false => visits.weighted_visit_starts(),
@@ -190,9 +191,9 @@ impl TrafficModel {
                         let data = format!("paths{}", files.len() + 1);
                         let file = format!("{}/{data}.csv", names.folder);
                         // Paths that identify one visitor are used in the order of the log. A path
-                        // of one visitor stays the same throughout a visit, so each visit uses one
-                        // row of paths. Paths that hardly ever repeat are also used in the order of
-                        // the log, because random draws would repeat paths.
+                        // of one visitor stays the same throughout a visit, so each visit takes one
+                        // row of the file of paths. Paths that hardly ever repeat are also used in
+                        // the order of the log, because random draws would repeat paths.
                         let in_order = own.should_use_log_order(asked, is_mix);
                         let rows = if in_order { &own.firsts } else { asked };
                         let step = rows.len().div_ceil(ROWS_MAX);
@@ -254,11 +255,11 @@ impl TrafficModel {
         })
     }
 
-    /// Returns a mapping of requests drawn from the model to the endpoints and paths of the log.
+    /// Returns a mapping from requests that were drawn from the model to the endpoints of the log.
     pub fn route_mapper<'m>(&'m self, fold: Option<&'m PathReplacement<'m>>) -> RouteMapper<'m> {
-        // The first path templates of a log get separate routes, and later templates share the
-        // route `(other paths)`. Requests drawn from the model are in another order than the log,
-        // so the mapper finds each request's route by the text of the template.
+        // In a log, the first path templates have separate routes, and all later templates share
+        // the route `(other paths)`. Requests drawn from the model are in another order than the
+        // log, so the mapper finds each request's route by the text of the template.
         let endpoints = Endpoints::new(TEMPLATES_MAX);
         RouteMapper { endpoints, route_by_endpoint: &self.endpoints, withheld: &self.withheld, fold }
     }

@@ -42,8 +42,8 @@ impl RedactedTargets {
         self.replaced.get(&number).map_or_else(|| self.targets.get(number), String::as_str)
     }
 
-    /// Records the route of a path with replacements, because a path with replacements no longer
-    /// matches the template of its route.
+    /// Records the route of a path in which secret keys were replaced. A path with replaced keys no
+    /// longer matches the template of its route, so the route cannot be derived from the path.
     pub fn note_route(&self, number: u32, method: &str, route: RouteNumber, routes: &mut WithheldRoutes) {
         if let Some(target) = self.replaced.get(&number) {
             routes.entry((method.to_owned(), target.clone())).or_insert(route);

@@ -1,7 +1,8 @@
 //! Collects the endpoint sequences of visits with their frequencies. Each sequence becomes a
-//! scenario. If a log has too many sequences, the model keeps the most frequent sequences, and some
-//! rarer sequences that each represent similar sequences. The weights of the kept sequences are
-//! adjusted until every endpoint has its share of requests.
+//! scenario of the model. If a log has too many sequences, the model keeps the most frequent
+//! sequences. Of the rarer sequences, the model keeps some, each of which represents several
+//! similar sequences. The weights of the kept sequences are adjusted until every endpoint has its
+//! share of requests.
 
 use plimsoll_model::RouteNumber;
 use std::collections::{BTreeMap, HashMap};
@@ -21,9 +22,9 @@ pub struct Sequence {
     pub weight: f64,
 }
 
-/// Returns at most `max` endpoint sequences of visits, and a sequence of one request for each
-/// endpoint that the `max` sequences lack. If the visits have more than `max` sequences, some rarer
-/// sequences represent similar sequences.
+/// Returns at most `max` endpoint sequences of visits, and for each endpoint that these sequences
+/// lack, a sequence of one request. If the visits have more than `max` distinct sequences, some
+/// rarer sequences each represent several similar sequences.
 pub fn select_sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usize) -> Vec<Sequence> {
     let mut counts: HashMap<Vec<RouteNumber>, u64> = HashMap::new();
     visits.for_each(|routes| *counts.entry(routes).or_default() += 1);
@@ -33,7 +34,8 @@ pub fn select_sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usi
     if all.len() <= max {
         return all.into_iter().map(sequence).collect();
     }
-    // The map is ordered because the order of a floating-point sum affects the result.
+    // The map is ordered, because the order in which floating-point numbers are added changes their
+    // sum.
     let mut wanted: BTreeMap<RouteNumber, f64> = BTreeMap::new();
     for (routes, count) in &all {
         routes.iter().for_each(|route| *wanted.entry(*route).or_default() += *count as f64);
@@ -43,8 +45,8 @@ pub fn select_sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usi
     let mut rest = all.split_off(max / 2);
     let mut kept: Vec<Sequence> = all.into_iter().map(sequence).collect();
     // The sort places sequences of equal length and equal first endpoints next to each other. The
-    // visits of the sorted sequences are divided into equal parts, and one sequence represents each
-    // part.
+    // visits are then divided into parts of equal size in this order, and one sequence represents
+    // each part.
     rest.sort_by(|a, b| a.0.len().cmp(&b.0.len()).then_with(|| a.0.cmp(&b.0)));
     let parts = (max - kept.len()) as u64;
     let total: u64 = rest.iter().map(|(_, count)| count).sum();
@@ -74,9 +76,10 @@ fn length_class(routes: &[RouteNumber]) -> u32 {
     routes.len().next_power_of_two().ilog2()
 }
 
-/// Adjusts weights until every endpoint has its wanted number of requests and the visits have the
-/// wanted lengths (generalized iterative scaling, Darroch and Ratcliff 1972). If no weights match
-/// both the numbers of requests and the lengths of visits, the numbers of requests take precedence.
+/// Adjusts the weights of sequences until every endpoint has its wanted number of requests and the
+/// visits have the wanted lengths. The method is generalized iterative scaling (Darroch and
+/// Ratcliff 1972). If no weights give both, the numbers of requests take precedence over the
+/// lengths of visits.
 fn fit_weights(sequences: &mut [Sequence], route_weights: &BTreeMap<RouteNumber, f64>, lengths: &BTreeMap<u32, f64>) {
     let longest = sequences.iter().map(|sequence| sequence.routes.len()).max().unwrap_or(1) as f64;
     for round in 0..ADJUSTMENT_ROUNDS {

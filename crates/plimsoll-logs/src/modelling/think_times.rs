@@ -8,23 +8,24 @@ use std::collections::HashMap;
 
 /// The largest number of waits stored for a pair of endpoints; further waits are ignored.
 const SAMPLES_MAX: usize = 10_000;
-/// The fewest waits from which a pair of endpoints gets its own think time.
+/// The fewest waits between two endpoints for which this pair of endpoints gets its own think time.
 const SAMPLES_MIN: usize = 8;
-/// The limit below which the wait between two requests counts as no wait, s.
+/// A wait between two requests that is shorter than this time counts as no wait, s.
 const NO_WAIT_S_MAX: f64 = 0.000_5;
-/// The smallest standard deviation of the logarithm of waits at which the think time is random.
-/// With a smaller standard deviation, the think time is constant.
+/// If the fitted standard deviation of the logarithm of waits is smaller than this, the think time
+/// is constant. With a larger standard deviation, the think time is random.
 const SIGMA_MIN: f64 = 0.02;
-/// The largest standard deviation of the logarithm of waits. Larger standard deviations are reduced
-/// to `SIGMA_MAX`.
+/// The largest standard deviation of the logarithm of think times. A larger fitted standard
+/// deviation is reduced to `SIGMA_MAX`.
 const SIGMA_MAX: f64 = 5.0;
-/// The largest accepted factor between fitted and observed quantiles of a log-normal distribution.
+/// The largest accepted ratio between a quantile of the fitted log-normal distribution and the same
+/// quantile of the observed waits.
 const QUANTILE_FIT_FACTOR_MAX: f64 = 1.5;
-/// The limit below which waits count as equal when fitted and observed quantiles are compared, s.
+/// Fitted and observed waits below this limit count as equal when their quantiles are compared, s.
 const EQUAL_WAIT_S_MAX: f64 = 0.02;
-/// The number of think times in a random choice.
+/// The number of think times in the list from which a simulated visitor chooses at random.
 const EMPIRICAL_TIMES_COUNT: usize = 20;
-/// The fewest waits from which the think times of a random choice are derived.
+/// The fewest waits from which a list of think times for a random choice is derived.
 const EMPIRICAL_WAITS_MIN: usize = 5 * EMPIRICAL_TIMES_COUNT;
 /// The largest ratio of the mean of the fitted distribution to the mean of the waits. The width of
 /// the distribution is limited so that the ratio stays within this bound.
@@ -49,8 +50,8 @@ impl ThinkTimes {
         }
     }
 
-    /// Returns the think time between two endpoints in the syntax of a traffic file. `None` means
-    /// that there is no think time.
+    /// Returns the think time between two endpoints in the syntax of a traffic file. Returns `None`
+    /// if visitors do not wait between the two endpoints.
     pub fn think_time_between(&mut self, from: RouteNumber, to: RouteNumber) -> Option<String> {
         let pair = self.by_request_pair.get_mut(&(from, to)).filter(|waits| waits.len() >= SAMPLES_MIN);
         match pair {
@@ -60,7 +61,8 @@ impl ThinkTimes {
     }
 }
 
-/// Fits a think time to waits in s. `None` means that there is no think time.
+/// Fits a think time to waits in s. Returns `None` if the waits are so short that there is no think
+/// time.
 fn fit_think_time(waits: &mut [f64]) -> Option<String> {
     waits.sort_unstable_by(f64::total_cmp);
     let at = |share: f64| waits[((waits.len() - 1) as f64 * share).round() as usize];
@@ -71,14 +73,14 @@ fn fit_think_time(waits: &mut [f64]) -> Option<String> {
     if median < NO_WAIT_S_MAX {
         return Some(random_choice(waits));
     }
-    // The width of the fitted distribution follows from the quantiles 0.16 and 0.84 of the waits,
-    // within limits that the mean of all waits sets. Without limits on the width, the fitted
-    // distribution would make rare long waits too long.
+    // The width of the fitted distribution follows from the quantiles 0.16 and 0.84 of the waits.
+    // The mean of all waits limits the width, so that the fitted distribution does not make rare
+    // long waits too long.
     let mean = waits.iter().sum::<f64>() / waits.len() as f64;
     let with_mean = |mean: f64| (2.0 * (mean / median).max(1.0).ln()).sqrt();
     let usual = (high / low.max(NO_WAIT_S_MAX)).max(1.0).ln() / 2.0;
     let sigma = usual.clamp(with_mean(mean), with_mean(MEAN_FACTOR_MAX * mean.max(median))).min(SIGMA_MAX);
-    // Each pair is a probability, and the quantile of the standard normal distribution at this
+    // Each pair is a probability, and the quantile of the standard normal distribution at that
     // probability.
     let quantiles = [(0.1, -1.2816), (0.25, -0.6745), (0.75, 0.6745), (0.9, 1.2816)];
     let is_off = |(share, deviations): (f64, f64)| {

@@ -1,10 +1,10 @@
 //! Fits the rate of visits over time, and the spacing of the starts of visits.
 //!
-//! The numbers of visits in the intervals of a log vary by chance. If the counted visits of each
-//! interval became the model's rate, random draws from the rate would add chance variation a second
-//! time. So the rates of the intervals are shrunk towards their mean by the part of the variation
-//! that chance explains. The numbers of visits that are drawn from the shrunk rates vary as much as
-//! the numbers of visits in the log.
+//! The numbers of visits in the intervals of a log vary by chance. If the model's rate were the
+//! counted visits of each interval, random draws from this rate would add chance variation a second
+//! time. To prevent this double variation, the rates of the intervals are shrunk towards their mean
+//! by the variation that chance explains. The numbers of visits that are drawn from the shrunk
+//! rates then vary as much as in the log.
 
 use plimsoll_model::units::format_exact_duration;
 use plimsoll_model::{ArrivalSpacing, LoadCurve, LoadStage};
@@ -15,10 +15,10 @@ const WIDTHS_S: [u64; 13] = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600,
 /// The accepted numbers of intervals into which a log is divided to fit a rate that changes over
 /// time.
 const INTERVAL_COUNTS: std::ops::RangeInclusive<u64> = 5..=300;
-/// The smallest accepted mean number of visits in an interval, if the fitted rate changes over
+/// An interval must have at least this mean number of visits for a fitted rate that changes over
 /// time.
 const VISITS_PER_INTERVAL_MIN: f64 = 20.0;
-/// The largest index of dispersion (variance over mean of counts) that counts as even spacing.
+/// Visits count as evenly spaced below this index of dispersion (variance over mean of the counts).
 /// Random arrivals have an index of dispersion of 1.
 const EVEN_DISPERSION_MAX: f64 = 0.5;
 
@@ -65,8 +65,8 @@ impl VisitArrivals {
         if index < EVEN_DISPERSION_MAX {
             return constant(ArrivalSpacing::Constant);
         }
-        // Chance alone explains an index of dispersion of up to 3 standard errors above 1, so the
-        // fitted rate is constant.
+        // If the index of dispersion is at most 3 standard errors above 1, chance alone explains
+        // the variation of the counts. The fitted rate is then constant.
         if index <= 1.0 + 3.0 * (2.0 / (counts.len() - 1) as f64).sqrt() {
             return constant(ArrivalSpacing::Poisson);
         }

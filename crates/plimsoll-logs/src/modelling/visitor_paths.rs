@@ -5,24 +5,24 @@
 
 use std::collections::HashMap;
 
-/// The fewest requests from which plimsoll concludes that an endpoint's paths identify visitors.
-/// Only requests that follow another request of the same visit to the same endpoint are counted.
+/// The fewest repeat requests from which the model may conclude that an endpoint's paths identify
+/// visitors. A repeat request follows another request of the same visit to the same endpoint.
 const REPEAT_REQUESTS_MIN: u64 = 8;
-/// The smallest share of requests whose path occurs only once, at which the paths of an endpoint
-/// count as hardly ever repeating. A visit must also have at most [`MEAN_REQUESTS_PER_VISIT_MAX`]
-/// requests to the endpoint on average.
+/// The paths of an endpoint count as hardly ever repeating if at least this share of its requests
+/// has a path that occurs only once. In addition, the mean number of requests that a visit has to
+/// the endpoint must be at most [`MEAN_REQUESTS_PER_VISIT_MAX`].
 const UNIQUE_PATH_SHARE_MIN: f64 = 0.5;
-/// The largest mean number of requests that a visit has to an endpoint, if the endpoint's paths
-/// count as hardly ever repeating. Visits without a request to the endpoint are not counted.
+/// The paths of an endpoint count as hardly ever repeating only if a visit has at most this mean
+/// number of requests to the endpoint. Visits without a request to the endpoint are not counted.
 const MEAN_REQUESTS_PER_VISIT_MAX: f64 = 1.2;
 
-/// The requests of all visits to one endpoint: their first paths, and how often a visit repeats a
-/// path.
+/// The requests of all visits to one endpoint: the first path of each visit, and how often visits
+/// repeat a path.
 #[derive(Debug, Clone, Default)]
 pub struct EndpointRequests {
     /// For each visit, the path of its first request to the endpoint, in order of visits.
     pub firsts: Vec<u32>,
-    /// The visit and the path of the previous request to the endpoint.
+    /// The visit and the path of the latest request that was added.
     last: Option<(usize, u32)>,
     /// The number of requests that follow another request of the same visit to the endpoint.
     pairs: u64,
@@ -42,13 +42,14 @@ impl EndpointRequests {
         }
     }
 
-    /// Returns whether the model takes the paths in the order of the log, one path for each
-    /// session. Otherwise the model draws a random path for each request.
+    /// Returns whether the model takes the paths of the endpoint in the order of the log, one path
+    /// for each session. If false, the model draws a random path for each request.
     ///
-    /// The result is true if visits keep their path, or if paths hardly ever repeat. Visits keep
-    /// their path if the share of repeated paths is nearer to 1 than to the share that chance
-    /// explains. `asked` contains the paths of all requests. In a mix of single requests, each
-    /// request is a session, so the result is true only if paths hardly ever repeat.
+    /// The model takes the paths in order if visits keep their path, or if paths hardly ever
+    /// repeat. Visits keep their path if the share of repeated paths is nearer to 1 than to the
+    /// share that chance explains. `asked` contains the paths of all requests. In a mix of single
+    /// requests, each request is a session, so only paths that hardly ever repeat are taken in
+    /// order.
     pub fn should_use_log_order(&self, asked: &[u32], is_mix: bool) -> bool {
         let mut counts: HashMap<u32, u64> = HashMap::new();
         asked.iter().for_each(|target| *counts.entry(*target).or_default() += 1);

@@ -6,7 +6,8 @@ use crate::replay::LoggedRequest;
 use crate::survey::SESSION_GAP_NS;
 use std::ops::Range;
 
-/// The largest number of requests in a visit that is not split.
+/// The largest number of requests in a visit. A visit with more requests is split into visits of
+/// one request.
 pub const VISIT_REQUESTS_MAX: usize = 60;
 
 /// All requests of a log, grouped by visit.
@@ -52,7 +53,7 @@ impl Visits {
     }
 
     /// Returns the start of each visit in ns since the Unix epoch, and the weight of the visit. The
-    /// weight is the number of model visits that the visit stands for.
+    /// weight is the number of model visits that the visit represents.
     ///
     /// A model visit has the mean number of requests of all visits. Each request of a split visit
     /// is a visit of one request, with a weight of at most 1. All visits that were not split have

@@ -36,8 +36,8 @@ pub struct ReplayTiming {
     pub speed_milli: u64,
     /// The number of visitors relative to the log, in thousandths (2000 is twice as many).
     pub scale_milli: u64,
-    /// The maximum length of the replay, ns of load time. The replay omits the rest of the log.
-    /// With `None`, the whole log is replayed.
+    /// The maximum length of the replay, ns of load time. The replay omits later requests of the
+    /// log. With `None`, the whole log is replayed.
     pub length_ns: Option<u64>,
     /// The number of log lines read, for the record of the run.
     pub lines: u64,

@@ -47,11 +47,13 @@ const LENGTH_NS_MAX: u64 = 30 * 86_400 * SECOND;
 
 /// Selects the requests of a log to replay.
 pub struct ReplayChoice<'f> {
-    /// Replaces parts of a path before its template is built, in addition to the built-in rules.
+    /// A function that replaces parts of a path before the path's template is built, in addition to
+    /// the built-in rules.
     pub fold: Option<&'f PathReplacement<'f>>,
-    /// Whether to replay a request, which is given as `GET /path?query`.
+    /// A function that returns whether to replay a request, which is given as `GET /path?query`.
     pub wanted: &'f dyn Fn(&str) -> bool,
-    /// Whether requests with unsafe methods, that is, other than GET and HEAD, are replayed.
+    /// Whether to replay requests with methods other than GET and HEAD, which may change data on
+    /// the server.
     pub with_unsafe: bool,
     /// A prefix that is added to every path.
     pub prefix: &'f str,
@@ -94,8 +96,8 @@ pub struct LogRequests {
     resolution_ns: u64,
 }
 
-/// The load that replays a log: a list of requests, with fixed start times or with sessions from
-/// which the load draws at random.
+/// The load that replays a log. The load sends the listed requests at fixed start times, or draws
+/// random sessions of these requests.
 #[derive(Debug, Clone)]
 pub struct Replay {
     routes: Vec<ReplayRoute>,
@@ -305,9 +307,9 @@ impl LogRequests {
         &self.skip_counts
     }
 
-    /// Returns the paths, the requests in order of time, the first arrival and the length of the
-    /// log in ns. If the timestamps are whole seconds, each request is moved to a random time
-    /// within its second. `None` if there are no requests.
+    /// Returns four values: the paths, the requests in order of time, the first arrival, and the
+    /// length of the log in ns. If the timestamps are whole seconds, each request is moved to a
+    /// random time within its second. Returns `None` if there are no requests.
     pub(crate) fn into_time_order(self, seed: u64) -> Option<(RequestPaths, Vec<LoggedRequest>, u64, u64)> {
         let LogRequests { targets, mut requests, resolution_ns, .. } = self;
         let (first_ns, last_ns) = (requests.first()?.start_ns, requests.last()?.start_ns);

@@ -1,9 +1,9 @@
 //! Changes the number of visitors of a replay. Whole sessions are duplicated or dropped, so that
 //! the times within a session stay the same.
 //!
-//! A duplicated session is shifted in time by up to [`SESSION_SHIFT_NS_MAX`], so that copies do not
-//! coincide. The limit of the shift preserves the shape of the rate over the day. The time shifts
-//! make bursts of many visitors smoother.
+//! A duplicated session is shifted in time by up to [`SESSION_SHIFT_NS_MAX`], so that its requests
+//! do not coincide with the original requests. The shift is limited, so that the rate over the day
+//! keeps its shape. The time shifts make bursts of many visitors smoother.
 
 use super::logged::{LoggedRequest, ReplayTiming};
 use crate::survey::SESSION_GAP_NS;
@@ -17,15 +17,15 @@ const SESSION_SHIFT_NS_MAX: u64 = 300_000_000_000;
 /// random numbers from the same seed.
 const SESSION_CHOICE_SEED: u64 = 0x0053_4553_5349_4f4e;
 
-/// Returns whether two neighbours in a list of requests are in one session. The visitor must be the
-/// same, and the starts must be at most [`SESSION_GAP_NS`] apart. The list is sorted by visitor and
-/// time.
+/// Returns whether two neighbours in a list of requests belong to one session. The requests must
+/// have the same visitor, and start at most [`SESSION_GAP_NS`] apart. The list must be sorted by
+/// visitor and time.
 pub(super) fn is_same_session(a: &LoggedRequest, b: &LoggedRequest) -> bool {
     a.visitor == b.visitor && b.start_ns - a.start_ns <= SESSION_GAP_NS
 }
 
 /// Returns the requests of the scaled number of sessions, in order of time and within the time of
-/// the log. `None` if the result would have more than `requests_max` requests.
+/// the log. Returns `None` if there would be more than `requests_max` requests.
 pub(super) fn scale_sessions(
     mut requests: Vec<LoggedRequest>,
     timing: &ReplayTiming,

@@ -34,7 +34,7 @@ pub(crate) struct Endpoints {
     text: Vec<u8>,
 }
 
-/// The endpoint number that stands for all endpoints beyond the first `max` endpoints.
+/// The common number of all endpoints that did not fit into the list of at most `max` endpoints.
 const ENDPOINT_BEYOND_LIMIT: u32 = u32::MAX;
 
 impl Endpoints {

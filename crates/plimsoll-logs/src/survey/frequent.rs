@@ -1,7 +1,7 @@
 //! Counts many distinct items in bounded memory by lossy counting (Manku and Motwani 2002). If
-//! there are too many distinct items, the rarest items are dropped. An item that is inserted may
-//! have been dropped before, so the count of the item may be too low. The largest possible error is
-//! known. Frequent items keep exact counts.
+//! there are too many distinct items, the rarest items are dropped. A dropped item may occur again,
+//! so its later count may be too low. The largest possible error of a count is known. An item that
+//! is frequent from the beginning keeps an exact count.
 
 use super::hashing::HashKeyMap;
 
@@ -45,7 +45,8 @@ impl<V> FrequentItemCounter<V> {
         self.items.insert(hash, CountedItem { count: 1, before_max: self.dropped_count_max, value: value() });
     }
 
-    /// Drops the rarer half of the items.
+    /// Drops all items whose count is at most the median count, which is at least half of the
+    /// items.
     fn drop_rarest(&mut self) {
         let mut counts: Vec<u64> = self.items.values().map(|seen| seen.count + seen.before_max).collect();
         let middle = counts.len() / 2;

@@ -43,7 +43,7 @@ const WINDOWS_MIN: u64 = 5;
 /// are omitted.
 const RANKS_MAX: usize = 10_000;
 
-/// The statistics of a log while its requests are added.
+/// The statistics of a log, while requests are still being added.
 pub struct Survey<'f> {
     fold: Option<&'f PathReplacement<'f>>,
     requests: u64,
@@ -89,7 +89,8 @@ impl<'f> Survey<'f> {
         }
     }
 
-    /// Adds one request. `stamp` says whether the log's timestamps are starts or ends of requests.
+    /// Adds one request. `stamp` states whether the timestamps of the log are the starts or the
+    /// ends of requests.
     #[inline]
     pub fn add(&mut self, entry: &Entry, stamp: TimestampMeaning) {
         self.requests += 1;
@@ -168,7 +169,8 @@ impl<'f> Survey<'f> {
         });
         let popularity =
             of_ids.into_iter().chain(of_words).reduce(|one, other| if other.ids > one.ids { other } else { one });
-        // If most lines of the log lack a duration, the concurrency cannot be computed.
+        // If most lines of the log lack a duration, the number of requests in flight cannot be
+        // computed.
         let timed = self.requests_with_duration * 2 > self.requests;
         let concurrency = timed.then(|| Concurrency {
             mean: self.duration_ns as f64 / span_ns as f64,
@@ -263,7 +265,7 @@ pub struct SessionStats {
     pub requests: Histogram,
     /// The think time from a response to the next request of the session, ns.
     pub think: Histogram,
-    /// Whether sessions were closed early to bound the memory.
+    /// Whether some sessions were closed before half an hour without requests, to bound the memory.
     pub closed_early: bool,
 }
 
@@ -276,7 +278,7 @@ pub struct Popularity {
     pub template: String,
     /// The number of distinct ids.
     pub ids: u64,
-    /// Whether all ids were counted. If false, rare ids were dropped to bound the memory.
+    /// Whether the counts include all ids. If false, rare ids were dropped to bound the memory.
     pub exact: bool,
     /// The exponent of Zipf's law that fits the counts. `None` if there are too few ids for a fit.
     pub zipf_exponent: Option<f64>,
@@ -306,8 +308,9 @@ pub struct LogFigures {
     pub span_ns: u64,
     /// The resolution of the timestamps, ns.
     pub resolution_ns: u64,
-    /// The number of requests without a duration, in logs whose timestamps are the ends of
-    /// responses. For these requests, the end of the response counts as the arrival.
+    /// The number of requests whose arrival is unknown, because the timestamps are the ends of
+    /// responses and the log line has no duration. For such a request, the end of the response
+    /// counts as the arrival.
     pub requests_without_arrival: u64,
     /// The number of requests whose log lines were too far out of time order. Late requests are
     /// missing from rates, dispersion and concurrency over time, but not from other statistics.

@@ -3,7 +3,7 @@
 
 /// The fewest distinct ids from which the exponent of Zipf's law is fitted.
 const IDS_MIN: usize = 10;
-/// The fewest requests of an id that give the id a meaningful rank.
+/// An id has a meaningful rank only if it has at least this number of requests.
 const RANKED_MIN: u64 = 5;
 /// The largest number of ranks that are used to fit the exponent of Zipf's law.
 const RANKS_MAX: usize = 100_000;
@@ -12,8 +12,8 @@ const RANKS_MAX: usize = 100_000;
 /// are in descending order, and the exponent is 0 to 5. `None` if there are too few ids or
 /// requests.
 pub fn zipf_exponent(counts: &[u64]) -> Option<f64> {
-    // If the log has rare ids, the fit uses only the frequent ids. Zipf's law has the same exponent
-    // for the frequent ids as for all ids.
+    // If some ids are rare, only the frequent ids are used for the fit. Zipf's law has the same
+    // exponent for the frequent ids as for all ids.
     let ranked = counts.partition_point(|count| *count >= RANKED_MIN);
     let is_sparse = counts.last().is_some_and(|least| *least < RANKED_MIN);
     let counts = if is_sparse && ranked >= IDS_MIN { &counts[..ranked] } else { counts };

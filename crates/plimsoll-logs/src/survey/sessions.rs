@@ -38,7 +38,8 @@ impl Sessions {
         let open = self.open.entry(visitor).or_insert(OpenSession { requests: 0, end_ns: start_ns });
         let gap_ns = start_ns.saturating_sub(open.end_ns);
         // Several logs of different times may be read in sequence. An entry that ends more than
-        // `SESSION_GAP_NS` before the end of the session is from another log, so the session ends.
+        // `SESSION_GAP_NS` before the end of the open session is from another log, and begins a new
+        // session.
         if gap_ns > SESSION_GAP_NS || end_ns.saturating_add(SESSION_GAP_NS) < open.end_ns {
             self.requests.record(u64::from(open.requests));
             *open = OpenSession { requests: 0, end_ns: start_ns };
@@ -60,7 +61,7 @@ impl Sessions {
         }
     }
 
-    /// Closes the sessions without requests for longer than `rest_ns`.
+    /// Closes the sessions that had no requests for longer than `rest_ns`.
     fn close_idle_sessions(&mut self, rest_ns: u64) {
         let (newest_ns, requests) = (self.newest_ns, &mut self.requests);
         self.open.retain(|_, open| {

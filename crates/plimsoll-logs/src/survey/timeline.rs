@@ -1,7 +1,7 @@
 //! Counts arrivals and requests in flight over time, in bins of 100 ms. Log lines may be out of
-//! order by up to [`DISORDER_WINDOW_S`] seconds. The end of a response that takes longer than
-//! [`DISORDER_WINDOW_S`] is exact only to a bin. The memory is bounded by `EVENTS_MAX`, and by the
-//! number of bins within twice [`DISORDER_WINDOW_S`].
+//! order by up to [`DISORDER_WINDOW_S`] seconds. If a response takes longer than
+//! [`DISORDER_WINDOW_S`], its end may be rounded to the end of a bin. The memory is bounded by
+//! `EVENTS_MAX`, and by the number of bins within twice [`DISORDER_WINDOW_S`].
 //!
 //! Not here: timestamps and their resolution.
 
@@ -13,8 +13,8 @@ pub(super) const BIN_NS: u64 = 100_000_000;
 pub const DISORDER_WINDOW_S: u64 = 600;
 /// The longest time by which log lines may be out of order, in bins.
 const DISORDER_WINDOW_BINS: u64 = DISORDER_WINDOW_S * 1_000_000_000 / BIN_NS;
-/// The largest number of request starts and ends in memory. If more starts and ends are in memory,
-/// the time by which log lines may be out of order shrinks.
+/// The largest number of request starts and ends in memory. Above this number, early bins become
+/// final sooner, so log lines may only be out of order by a shorter time.
 const EVENTS_MAX: usize = 1 << 23;
 /// The largest number of intervals in the series of arrivals and requests in flight over the whole
 /// log.
@@ -26,8 +26,8 @@ pub(super) struct WindowCounts {
     bins: u64,
     current: Option<u64>,
     count: u64,
-    /// The number of whole windows between the first and the last arrival, and sums over their
-    /// counts.
+    /// The number of whole windows between the first and the last arrival. The fields `sum` and
+    /// `squares` are sums over the counts of the whole windows.
     whole: u64,
     sum: u128,
     squares: u128,
@@ -90,7 +90,7 @@ struct SeriesInterval {
 #[derive(Debug, Clone, Default)]
 struct TimelineBin {
     arrivals: u64,
-    /// The starts and ends of requests in the bin. Each event is the time within the bin in ns,
+    /// The starts and ends of requests in the bin. Each number is the time within the bin in ns,
     /// shifted left by one bit, plus 1 for a start. Ends are even numbers and starts are odd
     /// numbers, so the sort places an end before a start at the same ns.
     events: Vec<u32>,
@@ -103,8 +103,8 @@ pub(super) struct Timeline {
     /// windows and the series.
     front: u64,
     bins: VecDeque<TimelineBin>,
-    /// The number of request ends by bin, for ends that are later than the last possible bin of
-    /// `bins`. These ends count at the end of their bin.
+    /// The number of request ends by bin, for ends that are too late for `bins`. The ends in this
+    /// map count at the end of their bin.
     far_ends: BTreeMap<u64, u64>,
     events: usize,
     spare: Vec<Vec<u32>>,
@@ -189,8 +189,7 @@ impl Timeline {
         &mut self.bins[at]
     }
 
-    /// Finalises all bins before `bin`: adds the counts of the bins to the windows and to the
-    /// series.
+    /// Makes all bins before `bin` final: adds their counts to the windows and to the series.
     fn finalize_until(&mut self, bin: u64) {
         while self.front < bin {
             let number = self.front;
@@ -200,8 +199,8 @@ impl Timeline {
                     self.finalize_bin(number, done);
                 }
                 None => {
-                    // `bins` is empty, so the remaining bins before `bin` contain only request ends
-                    // from `far_ends`.
+                    // When `bins` is empty, the remaining bins before `bin` contain only the
+                    // request ends in `far_ends`.
                     let next = self.far_ends.range(number..bin).next().map_or(bin, |(end, _)| *end);
                     if next > number {
                         self.skip_bins(number, next);
@@ -249,12 +248,12 @@ impl Timeline {
         }
     }
 
-    /// Handles the bins from `from` to `to - 1`, in which no request starts or ends. The series
-    /// gets the number of requests in flight for each of the handled bins.
+    /// Adds the bins from `from` to `to - 1` to the series. No request starts or ends in these
+    /// bins, so the number of requests in flight is constant.
     fn skip_bins(&mut self, from: u64, to: u64) {
         let Some(first) = self.first else { return };
-        // The first call of `point_of_bin` passes the last bin, so that the intervals of the series
-        // become long enough for all bins.
+        // This call makes the intervals of the series long enough for the last bin, before the loop
+        // adds to the intervals.
         self.point_of_bin(to - 1);
         let mut at = from;
         while at < to {
@@ -296,8 +295,8 @@ impl Timeline {
         }
     }
 
-    /// Returns the number of arrivals that were not counted, because their log lines were too far
-    /// out of order.
+    /// Returns the number of arrivals that were not counted because their log lines were too far
+    /// out of time order.
     pub fn late_arrivals(&self) -> u64 {
         self.late
     }

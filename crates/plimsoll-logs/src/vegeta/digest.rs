@@ -11,7 +11,8 @@ const TDIGEST_COMPRESSION: f64 = 100.0;
 /// The size of the buffer for new values of the t-digest. When the buffer is full, its values are
 /// merged into the centroids.
 const BUFFERED_VALUES_MAX: usize = 8 * TDIGEST_COMPRESSION as usize;
-/// The number of centroids above which neighbouring centroids are merged again.
+/// If there are more centroids than this number, the next added value causes neighbouring centroids
+/// to be merged.
 const CENTROIDS_MAX: usize = 2 * TDIGEST_COMPRESSION as usize;
 
 /// A group of similar values: their mean and their number.
@@ -22,7 +23,7 @@ struct Centroid {
 }
 
 /// A t-digest: centroids in ascending order, a buffer of new values, and the smallest and the
-/// largest mean of any centroid so far.
+/// largest mean that any centroid has had.
 #[derive(Debug, Clone, Default)]
 pub(super) struct QuantileDigest {
     centroids: Vec<Centroid>,

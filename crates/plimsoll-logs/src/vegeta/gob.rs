@@ -32,15 +32,15 @@ impl From<&'static str> for GobError {
     }
 }
 
-/// The layout of a gob type. A layout refers to the types of elements and fields by their type
-/// numbers in the stream.
+/// The layout of a gob type. A layout names the types of its elements and fields by the type
+/// numbers of the gob stream.
 #[derive(Debug, Clone)]
 enum Layout {
     List(i64),
     Map(i64, i64),
     Struct(Vec<(String, i64)>),
-    /// A type with its own encoding (Go's `GobEncoder` and similar interfaces), whose values are
-    /// bytes for the decoder.
+    /// A type with its own encoding (Go's `GobEncoder` and similar interfaces). The decoder sees
+    /// the values of the type as bytes.
     Own,
 }
 

@@ -100,9 +100,9 @@ fn append_message(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     append_length_prefixed_bytes(out, &body);
 }
 
-/// Appends a gob type definition. `kind` is the number of the field that gob reserves for this kind
-/// of type, for example 4 for maps. `more` appends the fields of the definition that follow the
-/// name and number of the type.
+/// Appends a gob type definition. `kind` is the field number that gob reserves for this kind of
+/// type, for example 4 for maps. `more` appends the parts of the definition that follow the name
+/// and number of the type.
 fn append_type_definition(out: &mut Vec<u8>, number: i64, name: &str, kind: u64, more: impl FnOnce(&mut GobFields)) {
     append_message(out, |out| {
         append_int(out, -number);

@@ -46,7 +46,7 @@ pub struct AttackTimeSeries {
     /// The start time of the last request, ns since the Unix epoch.
     latest_ns: u64,
     /// The start time of the request whose result was read first, ns. Interval 0 of the attack
-    /// begins at `origin_ns`, and earlier intervals have negative numbers.
+    /// begins at this time, and earlier intervals have negative numbers.
     origin_ns: u64,
     interval_ns: u64,
     intervals: BTreeMap<i64, AttackIntervalResults>,
@@ -60,8 +60,8 @@ struct AttackIntervalResults {
     failed: Histogram,
 }
 
-/// The figures of one interval of an attack. The latencies in ns belong to the requests that were
-/// sent in the interval. If no request was sent in the interval, its latencies are `None`.
+/// The figures of one interval of an attack. The latencies belong to the requests that were sent in
+/// the interval, and are `None` if no request was sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AttackIntervalFigures {
     /// The middle of the interval, s since the first request.
@@ -83,8 +83,8 @@ pub struct AttackIntervalFigures {
 }
 
 impl VegetaTimeSeries {
-    /// Adds one result to the figures of its attack. For attacks beyond the first [`ATTACKS_MAX`],
-    /// the results are only counted.
+    /// Adds one result to the figures of its attack. Results of attacks beyond the first
+    /// [`ATTACKS_MAX`] are counted, but have no figures.
     pub fn add(&mut self, result: &VegetaResult) {
         let at = self.attacks.iter().position(|attack| attack.name == result.attack);
         match at {
@@ -209,8 +209,8 @@ impl AttackTimeSeries {
         }
         let length_ns = joined as f64 * self.interval_ns as f64;
         let begin_ns = *first as f64 * self.interval_ns as f64 - (self.earliest_ns as f64 - self.origin_ns as f64);
-        // The attack ends one mean gap between requests after its last request. Without this gap,
-        // the rate in the last interval would be too high.
+        // The attack counts as ending one mean gap between requests after its last request. If the
+        // attack ended at its last request, the rate in the last interval would be too high.
         let end_ns = self.attack_ns() as f64 * (1.0 + 1.0 / (self.request_count().max(2) - 1) as f64);
         let is_only = sums.len() == 1;
         let moment = |(at, sum): (u64, AttackIntervalResults)| {

@@ -22,16 +22,17 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 /// The largest accepted ratio of memory costs (bytes, allocations) if the size of an input
 /// quadruples. The accepted ratio is above 4, because growing tables double their capacity.
 const MEMORY_GROWTH_RATIO_MAX: u64 = 7;
-/// The growth of each cost (bytes, allocations, CPU time) that is accepted in addition to the
-/// accepted ratio, so that small inputs pass. `CPU_GROWTH_RATIO_MAX` is the largest accepted ratio
-/// of CPU times if the size of an input quadruples.
+/// For each cost (bytes, allocations, CPU time), the growth that is always accepted, so that small
+/// inputs pass. Costs may grow by this amount in addition to the accepted ratio.
+/// `CPU_GROWTH_RATIO_MAX` is the largest accepted ratio of CPU times if the size of an input
+/// quadruples.
 const ACCEPTED_EXTRA_BYTES: u64 = 1 << 20;
 const ACCEPTED_EXTRA_ALLOCATIONS: u64 = 5_000;
 const ACCEPTED_EXTRA_CPU_NS: u64 = 150_000_000;
 const CPU_GROWTH_RATIO_MAX: u64 = 10;
-/// Accepted costs of products (inputs that grow in two dimensions whose sizes multiply): several
-/// times the memory budget of the parser. Each limit is a fixed number of bytes plus a number of
-/// bytes for each byte of the input.
+/// The accepted memory costs of parsing a product, which is an input that grows in two dimensions
+/// whose sizes multiply. The limits are several times the memory budget of the parser. Each limit
+/// is a fixed number of bytes, plus a number of bytes for each byte of the input.
 const PRODUCT_BYTES_MIN: u64 = 160 << 20;
 const PRODUCT_BYTES_TIMES: u64 = 400;
 const PRODUCT_PEAK_BYTES_MIN: u64 = 80 << 20;
@@ -41,7 +42,7 @@ const CPU_NS_MAX: u64 = 4_000_000_000;
 /// The longest accepted error message about a rejected input, bytes.
 const ERROR_MESSAGE_BYTES_MAX: usize = 600;
 
-/// A parser under test: it accepts the input, or returns an error message.
+/// A parser under test, which accepts the input or returns an error message.
 type Reader = fn(&[u8]) -> Result<(), String>;
 
 /// An input of a parser that grows in one dimension of its grammar. A product is an input that
@@ -59,8 +60,8 @@ fn growing_input(name: &'static str, read: Reader, size: usize, input: fn(usize)
     GrowingInput { name, read, size, is_product: false, input }
 }
 
-/// Returns an input (shape) that grows in two dimensions whose sizes multiply, so that only the
-/// parser's memory budget bounds the parsing cost.
+/// Returns an input that grows in two dimensions whose sizes multiply. Only the parser's memory
+/// budget bounds the cost of parsing such an input.
 fn two_dimensional_input(name: &'static str, read: Reader, size: usize, input: fn(usize) -> Vec<u8>) -> GrowingInput {
     GrowingInput { name, read, size, is_product: true, input }
 }
@@ -95,7 +96,7 @@ fn measure_parsing_cost(shape: &GrowingInput, size: usize) -> Cost {
     Cost { input_bytes: input.len() as u64, allocated, cpu_ns: thread_cpu_ns() - began_ns, refusal: result.err() }
 }
 
-/// Describes each parsing cost of an input (shape) that grows too much between two sizes of the
+/// Describes each parsing cost that grows too much between a small and a large version of one
 /// input.
 fn excessive_costs(shape: &GrowingInput, once: &Cost, more: &Cost) -> Vec<String> {
     let mut excessive_costs = Vec::new();
@@ -172,9 +173,9 @@ fn records_need_linear_time_and_memory() {
     check(records::measured_data_inputs());
 }
 
-/// Prints the parsing costs of the inputs (shapes) whose names contain the value of the environment
-/// variable `GROWTH_SHAPE`. Each input is parsed at `GROWTH_FACTOR` times its base size, and at
-/// four times that size.
+/// Prints the parsing costs of the inputs whose names contain the value of the environment variable
+/// `GROWTH_SHAPE`. Each input is parsed at `GROWTH_FACTOR` times its base size, and at four times
+/// that size.
 #[test]
 #[ignore = "a measurement for people"]
 fn print_parsing_costs() {

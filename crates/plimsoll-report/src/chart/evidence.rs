@@ -1,14 +1,14 @@
-//! The chart of the evidence for the cause that limits a server. Each signal has three bars: at a
-//! low load, at the load line (highest rate that meets the SLO), and above the load line. Each
-//! signal has its own scale that begins at 0, because only the signal's change with the load
-//! matters.
+//! The chart of the evidence for the cause that limits a server. A signal is a measured figure that
+//! is evidence for a cause. Each signal has three bars: at a low load, at the load line (highest
+//! rate that meets the SLO), and above the load line. The scale of each signal begins at 0 and ends
+//! at the signal's highest value, because only the signal's change with the load matters.
 
 use super::plot::{EDGE_MARGIN, Heading, SMALL_FONT_SIZE, TEXT_FONT_SIZE, empty_chart};
 use super::svg::{Canvas, Font, TextAnchor, text_width, truncate_to_width};
 use super::theme::{Paint, Theme};
 
-/// One signal of the chart: its name, and its values at a low load, at the load line and above the
-/// load line.
+/// One signal (measured figure) of the chart: its name, and its values at a low load, at the load
+/// line and above the load line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvidenceBars {
     /// The name of the signal in words.
@@ -57,7 +57,8 @@ pub fn evidence_chart(heading: &Heading, signals: &[EvidenceBars], theme: Theme)
                 Some((value, text)) => (if most > 0.0 { value.max(0.0) / most } else { 0.0 }, text.as_str()),
                 None => (0.0, "not seen"),
             };
-            // The bar of the value 0 is visible, too. A signal that was not observed has no bar.
+            // A signal with the value 0 has a thin bar, and a signal that was not observed has no
+            // bar.
             if value.is_some() {
                 canvas.draw_rect(from_x, base + 1.0, (share * length).max(1.5), BAR_HEIGHT - 5.0, *paint, 1.0);
             }
@@ -89,7 +90,8 @@ mod tests {
                 assert!(svg.contains(text), "{text}: {svg}");
             }
             assert!(!svg.contains("NaN"));
-            // Three of six signals were observed, so three bars are drawn.
+            // Three of the six values in `signals` were observed, so the chart must have three
+            // bars.
             let unobserved = signals.clone().map(|signal| EvidenceBars { values: [None, None, None], ..signal });
             let empty = evidence_chart(&heading, &unobserved, theme);
             let bars = |svg: &str| svg.matches("<rect").count();

@@ -32,13 +32,13 @@ const STRIP_HEIGHT: f64 = 46.0;
 const LABEL_ROW: f64 = 17.0;
 /// The title of the vertical axis of the chart.
 const Y_AXIS_TITLE: &str = "p99 response time";
-/// Two trials whose distance on the rate axis is less than this number of SVG user units become one
-/// point of the curve.
+/// Trials that are closer to each other on the rate axis than this distance share one point of the
+/// curve. The distance is in SVG user units.
 const JOINED_TRIALS_DISTANCE_MAX: f64 = 9.0;
 
-/// Returns the trials with an offered rate, each with this rate in requests/s, in ascending order.
-/// Trials that only drain queues, warm up the server or profile it are excluded, because these
-/// trials do not test a rate against the SLO.
+/// Returns the trials with an offered rate as pairs of rate (requests/s) and trial, ordered by
+/// rate. Trials that only drain queues, warm up the server or profile it are excluded, because
+/// these trials do not test a rate against the SLO.
 fn trials_by_rate(findings: &Findings) -> Vec<(f64, &TrialOutcome)> {
     let open = findings.trials.iter().filter(|t| !matches!(t.purpose, LoadPurpose::Settle | LoadPurpose::Profile));
     let mut trials: Vec<(f64, &TrialOutcome)> =
@@ -47,8 +47,9 @@ fn trials_by_rate(findings: &Findings) -> Vec<(f64, &TrialOutcome)> {
     trials
 }
 
-/// Returns the median of `values` for a log axis. The median of an even number of values is the
-/// geometric mean of the two middle values. The function sorts `values`, which must not be empty.
+/// Returns the median of `values`, which are drawn on a log axis. The median of an even number of
+/// values is the geometric mean of the two middle values. The function sorts `values`, which must
+/// not be empty.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -59,10 +60,10 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 /// Returns the points of the curve of p99 over the rate, in SVG user units. Void trials are
-/// skipped, because a void trial has no information about the server. Trials that are closer than
-/// `JOINED_TRIALS_DISTANCE_MAX` become one point, at their mean position and their median p99. The
-/// p99 of a trial that stopped early is only a lower bound. A point made only of trials that
-/// stopped early is omitted if the point is below the previous point.
+/// skipped, because a void trial has no information about the server. Trials that are closer to
+/// each other than `JOINED_TRIALS_DISTANCE_MAX` share one point, at their mean position and their
+/// median p99. The p99 of a trial that stopped early is only a lower bound. If all trials of a
+/// point stopped early and the point is lower than the previous point, the curve omits the point.
 fn curve_points(plot: &Plot, trials: &[(f64, &TrialOutcome)]) -> Vec<(f64, f64)> {
     let told = trials.iter().filter(|(_, t)| t.verdict != Verdict::Void && t.p99_ns > 0);
     let mut groups: Vec<Vec<(f64, &TrialOutcome)>> = Vec::new();
@@ -136,17 +137,17 @@ impl SearchPaints {
     }
 }
 
-/// The highest rate of a trial inside the rate axis, as a multiple of the highest rate that the
-/// chart must show. The chart must show the load line and all trials that met the SLO. If the axis
-/// also included failed trials at much higher rates, the chart would have little space for all
+/// Trials above this multiple of the highest rate that the chart must show are beyond the end of
+/// the rate axis. The chart must show the load line and all trials that met the SLO. If the rate
+/// axis also included failed trials at much higher rates, the chart would have little space for all
 /// other trials.
 const TRIAL_RATE_RATIO_MAX: f64 = 1.3;
-/// The rate axis is extended to the peak throughput only up to this multiple of the highest rate
-/// that the chart must show. The chart must show the upper end of the load line and all trials that
-/// met the SLO.
+/// The chart shows the peak throughput only if the peak is at most this multiple of the highest
+/// rate that the chart must show. The chart must show the upper end of the load line and all trials
+/// that met the SLO.
 const PEAK_RATIO_MAX: f64 = 2.0;
-/// The limit of the time axis, as a multiple of the longest time that the chart must show. The
-/// chart must show the latency bounds of the SLO, and the p99 of all trials that met the SLO.
+/// The upper limit of the time axis, as a multiple of the longest time that the chart must show.
+/// The chart must show the latency bounds of the SLO, and the p99 of all trials that met the SLO.
 /// Response times beyond the end of the time axis are drawn at the edge of the plot.
 const TIME_AXIS_RATIO_MAX: f64 = 20.0;
 
@@ -184,8 +185,9 @@ fn time_scale(searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>], x: &S
     Scale::log_covering(told.iter().copied().chain(others))
 }
 
-/// Draws the chart of one search for the load line, or of two searches. `change` is the text
-/// between two load lines, such as `+12.3 %`. Searches after the second are ignored.
+/// Draws the chart of one search for the load line, or of two searches. `change` is the text above
+/// the arrow from the first load line to the second, such as `+12.3 %`. The chart omits all
+/// searches after the second search.
 pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&str>, theme: Theme) -> String {
     let searched = &searched[..searched.len().min(2)];
     let all: Vec<Vec<(f64, &TrialOutcome)>> = searched.iter().map(|s| trials_by_rate(s.findings)).collect();
@@ -281,7 +283,8 @@ pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<
 /// trials stopped early.
 const STOPPED_EARLY_NAME: &str = "trial broke the SLO (arrow: p99 is higher than drawn)";
 
-/// Returns the shapes that labels must not cover: curves, load lines, peaks, points and SLO bounds.
+/// Returns the shapes that labels should not cover: curves, load lines, peaks, points and SLO
+/// bounds.
 fn occupied_area(plot: &Plot, searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>]) -> OccupiedArea {
     let Plot { area, x, y } = *plot;
     let mut taken = OccupiedArea::default();
@@ -442,8 +445,8 @@ fn draw_peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, o
     );
     let text = format!("peak {}/s", rate(peak.rps));
     let words = TextLabel { text: &text, size: SMALL_FONT_SIZE, bold: false };
-    // The positions for the label of the peak begin at the bottom of the plot. At each height, the
-    // side of the peak that is away from the load line comes first.
+    // The candidate positions for the label of the peak begin at the bottom of the plot. At each
+    // height, the position on the side away from the load line is tried first.
     let sides = [(at + 6.0, TextAnchor::Start), (at - 6.0, TextAnchor::End)];
     let sides = if at >= area.x_position(x, findings.load_line_rps.rps) { sides } else { [sides[1], sides[0]] };
     let heights = (0..12).map(|step| area.bottom_edge() - 9.0 - f64::from(step) * (area.height - 24.0) / 11.0);
@@ -540,9 +543,9 @@ fn draw_load_lines(
     }
 }
 
-/// Draws a label to the right of a point. A label that is too long for the right side is drawn to
-/// the left of the point, but never over the axis title. A label that fits on neither side of the
-/// point ends at the right edge of the plot.
+/// Draws a label to the right of a point, if there is enough space. A label that is too long for
+/// the right side is drawn to the left of the point, but never over the axis title. A label that
+/// fits on neither side of the point ends at the right edge of the plot.
 fn draw_load_line_label(canvas: &mut Canvas, area: &Area, at: (f64, f64), gap: f64, text: &str, paint: Paint) {
     let width = text_width(text, TEXT_FONT_SIZE, true) + gap;
     let y_name = if canvas.theme().is_narrow() { 0.0 } else { text_width(Y_AXIS_TITLE, SMALL_FONT_SIZE, false) + 8.0 };

@@ -1,7 +1,7 @@
 //! The chart of a series of runs over time. Each run is drawn as its estimate with the confidence
-//! interval. A horizontal line shows the geometric mean between two changes of the series. A
-//! vertical line shows each change with its size. A strip below the chart shows the bottleneck of
-//! each run.
+//! interval. Between two changes of the series, a horizontal line shows the geometric mean of the
+//! runs. At each change, a vertical line has the size of the change as its label. A strip below the
+//! chart shows the bottleneck of each run.
 //!
 //! Not here: detecting where a series changed.
 
@@ -19,8 +19,8 @@ const STRIP_HEIGHT: f64 = 12.0;
 /// The height of the row with the title of the vertical axis, in SVG user units.
 const Y_TITLE_ROW_HEIGHT: f64 = 18.0;
 const LEGEND_ROW_HEIGHT: f64 = 18.0;
-/// The empty space on the vertical axis. The space above is a share of the highest value, and the
-/// space below is a share of the lowest value.
+/// The empty space above the highest value, as a share of the highest value. The empty space below
+/// the lowest value is the same share of the lowest value.
 const VALUE_MARGIN: f64 = 0.04;
 /// The maximum horizontal distance between two points, in SVG user units.
 const POINT_DISTANCE_MAX: f64 = 60.0;
@@ -105,7 +105,7 @@ fn point_name(lane: &ComparableRunSeries, at: usize, order: SeriesOrder) -> Stri
 }
 
 /// Draws the geometric mean of the values between two changes of the series as a horizontal line.
-/// Each change is a vertical line with the size of the change.
+/// At each change of the series, draws a vertical line with the size of the change as its label.
 fn draw_means_and_changes(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &ComparableRunSeries, step: f64) {
     let mut from = 0;
     let ends = lane.changes.iter().map(|found| found.point.at).chain([lane.points.len()]);
@@ -135,8 +135,8 @@ fn draw_means_and_changes(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &
     }
 }
 
-/// Returns the bottleneck that the first run at a point of the series found; `None` if this run has
-/// no diagnosis.
+/// Returns the bottleneck at a point of the series, which is the bottleneck that the first run of
+/// the point found. Returns `None` if the first run has no diagnosis.
 fn point_bottleneck(lane: &ComparableRunSeries, at: usize) -> Option<&str> {
     lane.runs[lane.points[at].runs[0]].summary.as_ref().and_then(|it| it.cause.as_deref())
 }
@@ -153,8 +153,8 @@ fn lane_bottlenecks(lane: &ComparableRunSeries) -> Vec<&str> {
     causes
 }
 
-/// Returns the position of each entry in the key (legend) of bottlenecks: x in SVG user units, and
-/// the number of the row.
+/// Returns the position of each entry in the key (legend) of bottlenecks: the x coordinate in SVG
+/// user units, and the row.
 fn legend_entry_positions(causes: &[&str], area: &Area) -> Vec<(f64, f64)> {
     let (mut x, mut row) = (area.x, 0.0);
     let place = |cause: &&str| {

@@ -33,8 +33,8 @@ impl TextLabel<'_> {
 }
 
 impl OccupiedArea {
-    /// Marks a square around a point as occupied. `reach` is half the side of the square, in SVG
-    /// user units.
+    /// Marks a square around a point as occupied. `half_side` is half the side of the square, in
+    /// SVG user units.
     pub fn occupy_point(&mut self, (x, y): (f64, f64), half_side: f64) {
         self.boxes.push([x - half_side, y - half_side, x + half_side, y + half_side]);
     }
@@ -114,8 +114,8 @@ mod tests {
         let mut taken = OccupiedArea::default();
         taken.occupy_point((20.0, 45.0), 4.0);
         assert_eq!(taken.place_label(&words, &area, places), Some(places[1]));
-        // The label must take the third position, because the previous label occupies the second
-        // position and a line crosses the first position.
+        // The label must be placed at the third position. The previous label occupies the second
+        // position, and a line crosses the first position.
         taken.occupy_line((0.0, 0.0), (60.0, 90.0));
         assert_eq!(taken.place_label(&words, &area, places), Some(places[2]));
         let wide = TextLabel { text: "words that have no room at all, in no place of these", ..words };

@@ -82,8 +82,8 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderChartData, theme: Theme) -> 
             canvas.draw_straight_line((from, at), (middle, at), Stroke::new(Paint::Muted, 1.4).with_dash(3.0, 3.0));
         }
         for &(block, value) in &rungs[number] {
-            // The points of later blocks (rounds of measurements) are drawn lower in the strip, so
-            // that points overlap less.
+            // The point of each block (round of measurements) is drawn lower in the strip than the
+            // previous point, so that points overlap less.
             let place = (block as f64 + 0.5) / blocks.len().max(1) as f64;
             let at = (area.x_position(&x.scale, value), strip.y + 3.0 + place * (STRIP_HEIGHT - 6.0));
             let hint = format!("block {}: {} {}/s", block + 1, arm_name(number as u8), rate(value));

@@ -184,8 +184,8 @@ fn success_axis_title(axis: &Axis) -> String {
     }
 }
 
-/// Formats a success rate (0 to 1) as a percentage. The percentage is rounded down, so that the
-/// text never exaggerates.
+/// Formats a success rate (0 to 1) as a percentage. The percentage is rounded down, so that a load
+/// with failures is never shown as 100 %.
 fn success_rate_text(rate: f64) -> String {
     match rate {
         r if !r.is_finite() => String::new(),

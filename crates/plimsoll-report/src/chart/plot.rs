@@ -182,9 +182,9 @@ pub enum AxisSide {
     Right,
 }
 
-/// Opens a group of shapes that the page's script moves when a reader zooms.
-/// [`Canvas::close_group`] ends the group. Shapes of the class `z` follow both axes; shapes of the
-/// class `h` follow only the vertical axis `axis`.
+/// Opens a group of shapes that the page's script moves when a reader zooms into the chart.
+/// [`Canvas::close_group`] ends the group. The script moves shapes of the class `z` along both
+/// axes, and shapes of the class `h` only along the vertical axis `axis`.
 pub fn open_axis_group(canvas: &mut Canvas, class: char, area: &Area, axis: &Axis, side: AxisSide) {
     let ((lo, hi), side) = (axis.scale.value_range(), if side == AxisSide::Left { "l" } else { "r" });
     let scale = serde_json::json!([side, axis.scale.kind_name(), lo, hi, axis.unit.name()]);
@@ -192,8 +192,8 @@ pub fn open_axis_group(canvas: &mut Canvas, class: char, area: &Area, axis: &Axi
 }
 
 /// Opens the group with the ticks of a vertical axis, which the page's script redraws after a zoom.
-/// The group's data attribute states the horizontal ends of the ticks and the horizontal position
-/// of their labels.
+/// A data attribute of the group states the horizontal start and end of the tick lines, and the
+/// horizontal position of the tick labels.
 fn open_tick_group(canvas: &mut Canvas, area: &Area, side: AxisSide, paint: Paint) {
     let fill = paint.css_colour(Theme::Page);
     let places = match side {
@@ -283,9 +283,9 @@ pub fn draw_x_axis(canvas: &mut Canvas, area: &Area, axis: &Axis, title: &str) {
     canvas.draw_text((area.x + area.width / 2.0, area.bottom_edge() + 38.0), title, font);
 }
 
-/// Returns for each axis label whether the label is shown. `labels` are pairs of middle and width
-/// in SVG user units, in ascending order. Two neighbouring shown labels are at least `gap` apart.
-/// The first and the last label are shown whenever possible.
+/// Returns for each axis label whether the label is shown. `labels` are pairs of the label's middle
+/// and width in SVG user units, in ascending order. Two neighbouring labels are both shown only if
+/// they are at least `gap` apart. The first and the last label are shown whenever possible.
 pub fn visible_labels(labels: &[(f64, f64)], gap: f64) -> Vec<bool> {
     let apart = |a: (f64, f64), b: (f64, f64)| b.0 - b.1 / 2.0 >= a.0 + a.1 / 2.0 + gap;
     let mut shown = vec![false; labels.len()];

@@ -6,9 +6,9 @@
 //! lower plot shows how the interval of the change narrowed with more blocks. The lower plot also
 //! shows the margin, which is the smallest change that matters.
 //!
-//! The chart agrees with the sentence above the chart. The levels of A and B differ by the
-//! estimated change, and the verdict sets the colour. An arrow is drawn only if a difference was
-//! found.
+//! The chart always agrees with the sentence that is printed above the chart. The levels of A and B
+//! differ by the estimated change, and the verdict sets the colour. The chart has an arrow only if
+//! the comparison found a difference.
 
 use super::plot::{
     Area, Axis, AxisSide, AxisUnit, EDGE_MARGIN, Heading, LEGEND_ROW_HEIGHT, LegendEntry, Plot, SMALL_FONT_SIZE,
@@ -44,9 +44,8 @@ const NARROW_HEADER_HEIGHT: f64 = 36.0 + LEGEND_ROW_HEIGHT;
 /// The maximum number of blocks for which each value is drawn with a mark. With more blocks, the
 /// values are drawn as lines without marks.
 const MARKED_BLOCKS_MAX: usize = 120;
-/// The total space on the change axis above and below the final interval, as a multiple of the
-/// interval's width. If the margin is larger than the width of the interval, the space is a
-/// multiple of the margin.
+/// The change axis extends beyond both ends of the final interval. In total, the axis extends by
+/// this multiple of the interval's width or of the margin, whichever is larger.
 const CHANGE_AXIS_SPACE_RATIO: f64 = 2.0;
 
 /// Returns the colour, point mark and line style of a side of the comparison: 0 is A, 1 is B.
@@ -225,7 +224,8 @@ fn block_ticks(count: usize) -> Vec<f64> {
 }
 
 /// Creates the axis of the relative change. The axis contains zero, the margin, and the final
-/// interval. The space around the final interval shows the wider intervals after fewer blocks.
+/// interval. The axis extends beyond the final interval, because the interval was wider after fewer
+/// blocks.
 fn change_axis(ratio: f64, interval: Option<ConfidenceInterval>, margin: f64) -> Axis {
     let ends = interval.map_or([ratio, ratio], |interval| [interval.lower, interval.upper]);
     let reach = (ends[1] - ends[0]).max(margin);

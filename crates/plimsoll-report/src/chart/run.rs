@@ -10,8 +10,8 @@ use super::svg::{Canvas, Font, Stroke, TextAnchor, text_width};
 use super::theme::{Paint, SERIES_PAINTS, Theme};
 use plimsoll_analysis::series::{IntervalFigures, LatencyHeatMap};
 
-/// A named line of a chart: points (x, y) by ascending x. A point with a NaN or infinite value is a
-/// gap in the line.
+/// A named line of a chart: points (x, y) in ascending order of x. A point with a NaN or infinite
+/// value makes a gap in the line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChartLine {
     /// The name of the line, which the chart shows at its end.
@@ -284,8 +284,8 @@ pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
     canvas.into_svg(&heading.accessible_label())
 }
 
-/// The number of colours in a heat map. The first colour is for few requests, the last colour for
-/// many.
+/// The number of colours in a heat map. The first colour marks cells with few requests, and the
+/// last colour marks cells with many requests.
 const HEAT_COLOUR_COUNT: u8 = 10;
 
 /// Draws the heat map of response times over time. Cells with more requests are darker (on a dark

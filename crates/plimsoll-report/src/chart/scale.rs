@@ -25,7 +25,7 @@ pub struct Scale {
 }
 
 /// The upper end of a log scale is at least ten times this value. The logarithm of 0 is infinite,
-/// so a value below `LOG_FLOOR` / 10^6 is drawn at the position of `LOG_FLOOR` / 10^6.
+/// so all values below `LOG_FLOOR` / 10^6 are drawn at the position of `LOG_FLOOR` / 10^6.
 const LOG_FLOOR: f64 = 1e-9;
 /// The largest absolute value on any scale. Larger values are clamped to this limit.
 const ABSOLUTE_VALUE_MAX: f64 = 1e300;
@@ -99,8 +99,9 @@ impl Scale {
         self.kind == ScaleKind::Log
     }
 
-    /// Transforms a value so that equal differences of the result are equal distances on the axis.
-    /// On a log axis, for example, the result is the logarithm of the value.
+    /// Returns the coordinate of a value on a linear copy of the axis. On a log axis, for example,
+    /// the coordinate is the logarithm of the value, so equal ratios of values have equal
+    /// distances.
     fn linear_coordinate(&self, value: f64) -> f64 {
         match self.kind {
             ScaleKind::Linear => value,
@@ -175,8 +176,8 @@ impl Scale {
         [0.0, 0.5, 0.75, 0.9].into_iter().chain(nines).collect()
     }
 
-    /// Returns the minor ticks of a log scale: 1 to 9 times each power of ten. The result is empty
-    /// for other scales and for log scales over more than six decades.
+    /// Returns the minor ticks of a log scale: 1 to 9 times each power of ten. Log scales over more
+    /// than six decades, and all other kinds of scales, have no minor ticks.
     pub fn minor_ticks(&self) -> Vec<f64> {
         if self.kind != ScaleKind::Log || self.hi / self.lo > 1e6 {
             return Vec::new();
@@ -188,7 +189,8 @@ impl Scale {
 }
 
 /// Returns `digit x 10^exponent`. A negative power of ten is not exact in floating point, so the
-/// function divides by the positive power. The result then usually equals the decimal literal.
+/// function divides by the positive power. The division usually gives the same number as a decimal
+/// literal such as `0.003`.
 fn snap_decimal(digit: f64, exponent: i32) -> f64 {
     if exponent >= 0 { digit * 10f64.powi(exponent) } else { digit / 10f64.powi(-exponent) }
 }

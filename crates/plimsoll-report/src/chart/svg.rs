@@ -40,8 +40,8 @@ pub fn text_width(text: &str, size: f64, bold: bool) -> f64 {
     text.chars().map(of).sum::<f64>() * size / 1000.0
 }
 
-/// Returns `text`. A text that is wider than `width` SVG user units is shortened and ends with an
-/// ellipsis.
+/// Returns `text` if it is at most `width` SVG user units wide. A wider text is shortened and ends
+/// with an ellipsis.
 pub fn truncate_to_width(text: &str, size: f64, bold: bool, width: f64) -> String {
     if text_width(text, size, bold) <= width {
         return text.to_owned();
@@ -158,8 +158,8 @@ pub struct Canvas {
     width: f64,
     body: String,
     height: f64,
-    /// The texts that a page shows under the pointer, each with its position (x, y) in the chart.
-    /// The list is empty in standalone files.
+    /// The texts that a page shows under the mouse pointer, each with its position (x, y) in the
+    /// chart. A standalone chart has no such texts.
     pointer_texts: Vec<(f64, f64, String)>,
     pointer_mode: PointerMode,
     axis: String,
@@ -215,8 +215,8 @@ impl Canvas {
         self.theme.in_page()
     }
 
-    /// Adds a text that a page shows when the pointer is at the position `at`. In standalone charts
-    /// this method has no effect.
+    /// Adds a text that a page shows when the mouse pointer is near the position `at`. This method
+    /// has no effect on a standalone chart, because a standalone chart has no script.
     pub fn add_pointer_text(&mut self, at: (f64, f64), text: impl FnOnce() -> String) {
         if self.in_page() && are_all_drawable(&[at.0, at.1]) {
             self.pointer_texts.push((at.0, at.1, text()));
@@ -238,10 +238,10 @@ impl Canvas {
         }
     }
 
-    /// Opens a group of shapes that the page's script moves along the horizontal axis on a zoom;
-    /// [`Canvas::close_group`] ends the group. A zoom stretches the shapes of a group of class `z`.
-    /// A group of class `t` has the ticks of the axis between the heights `y`, with labels at the
-    /// height `label`.
+    /// Opens a group of shapes that the page's script moves along the horizontal axis when a reader
+    /// zooms; [`Canvas::close_group`] ends the group. The script stretches the shapes of a group of
+    /// class `z`. A group of class `t` contains the ticks of the horizontal axis. The tick lines
+    /// span the heights `y`, and the tick labels are at the height `label`.
     pub fn open_zoom_group(&mut self, class: char, y: (f64, f64), label: Option<f64>) {
         if self.in_page() {
             let [y1, y2] = [y.0, y.1].map(format_number);
@@ -252,8 +252,9 @@ impl Canvas {
 
     /// Opens a group of shapes that follow a vertical axis between the heights `y`;
     /// [`Canvas::close_group`] ends the group. After a zoom, the page's script fits the vertical
-    /// axis to the visible data. The class is `z` as in [`Canvas::open_zoom_group`], `h` for shapes
-    /// that only move vertically, or `v` for the ticks of the axis. `scale` describes the axis.
+    /// axis to the visible data. The class `z` is for shapes that a horizontal zoom stretches, too.
+    /// The class `h` is for shapes that only move vertically, and `v` is for the ticks of the axis.
+    /// `scale` describes the scale of the axis to the script.
     pub fn open_vertical_group(&mut self, class: char, y: (f64, f64), scale: &serde_json::Value) {
         if self.in_page() {
             let ([y1, y2], scale) = ([y.0, y.1].map(format_number), escape_xml(&scale.to_string()));
@@ -439,8 +440,8 @@ impl Canvas {
                 )
             }
         };
-        // The class `m` tells the page's script to move the mark on a zoom, but not to stretch it.
-        // On a page, the script shows a text at the mouse pointer, so marks need no tooltip.
+        // The class `m` tells the page's script to move the mark on a zoom, but not to stretch the
+        // mark. On a page, the script shows a text at the mouse pointer, so marks need no tooltip.
         let class = if self.in_page() { r#"class="m" "# } else { "" };
         let _ = match hint.is_empty() || self.in_page() {
             true => writeln!(self.body, "<{shape} {class}{rest}/>"),

@@ -20,8 +20,8 @@ fn font_face(bold: bool) -> &'static Face<'static> {
     face.get_or_init(|| Face::parse(file, 0).expect("the embedded fonts are well-formed"))
 }
 
-/// Returns `svg`, a chart of this crate, with a `<path>` in place of each `<text>`. An SVG that is
-/// not well-formed is returned as it is.
+/// Returns `svg`, a chart of this crate, with a `<path>` in place of each `<text>`. If `svg` is not
+/// well-formed, the function returns `svg` unchanged.
 pub fn outline_texts(svg: &str) -> String {
     let Ok(document) = Document::parse(svg) else { return svg.to_owned() };
     let mut out = String::with_capacity(svg.len() * 4);
@@ -35,7 +35,8 @@ pub fn outline_texts(svg: &str) -> String {
     out
 }
 
-/// Writes the `<path>` that draws a `<text>` of [`super::svg::Canvas::text`].
+/// Writes the `<path>` that draws a `<text>` element, which [`super::svg::Canvas::draw_text`]
+/// wrote.
 fn write_outline(text: Node<'_, '_>, out: &mut String) {
     let number = |name: &str| text.attribute(name).and_then(|value| value.parse::<f32>().ok()).unwrap_or_default();
     let face = font_face(text.attribute("font-weight").is_some());

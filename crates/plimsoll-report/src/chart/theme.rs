@@ -2,7 +2,8 @@
 //! kind of colour blindness. The colours also differ in lightness, for print in grey. No chart
 //! relies on colour alone.
 
-/// The medium for which a chart is drawn, which sets its colours and width.
+/// The medium for which a chart is drawn, such as an HTML page. The medium sets the colours and the
+/// width of the chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Theme {
     /// A standalone chart on a white background, such as for print.

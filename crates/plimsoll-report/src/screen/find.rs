@@ -19,8 +19,8 @@ use plimsoll_analysis::{Doubts, FailedResponseGroup, Findings, ServerView, Slo, 
 use plimsoll_model::shell;
 use plimsoll_model::{Experiment, LoadPurpose};
 
-/// The maximum relative difference between the rate of a trial and the load line at which the trial
-/// counts as measured at the line.
+/// A trial counts as measured at the load line if its rate differs from the load line by at most
+/// this share.
 const RATE_DIFFERENCE_AT_LINE_MAX: f64 = 0.1;
 
 /// Formats the result of a search as one sentence, which is shorter than in the full report.
@@ -168,8 +168,8 @@ pub(super) fn target_and_slo_arguments(context: &RunContext, slo: &Slo) -> Strin
     words
 }
 
-/// Renders the first screen of a search. `held_by` is the bottleneck, if the trials of the search
-/// show it clearly.
+/// Renders the first screen of a search. `held_by` is the bottleneck, or `None` if the trials of
+/// the search show no bottleneck clearly.
 pub(crate) fn find_screen(
     experiment: &Experiment,
     context: &RunContext,

@@ -1,7 +1,7 @@
 //! The first screen of a finding ([`Screen`]): the answer, its certainty, the limit, and the next
 //! step. A screen has at most [`LINES_MAX`] lines of [`COLUMNS_MAX`] columns. Each part of the
-//! screen has a rank. If the parts do not fit on the screen, the parts with the highest rank are
-//! omitted first.
+//! screen has a rank, where 0 is the most important rank. If the screen would have too many lines,
+//! the parts with the highest rank number are omitted first.
 //!
 //! Not here: the verbose text (`text`), which contains every part, and the content of each
 //! finding's screen (the modules below).
@@ -46,8 +46,8 @@ const ANSWER_LINES_MAX: usize = 3;
 /// The end of a shortened text, which names the flag that shows the full text.
 const CLIPPED_TEXT_END: &str = "(more: --verbose)";
 
-/// One part of a screen. If the parts do not fit on the screen, parts with the highest rank are
-/// omitted first. Parts of rank 0 are never omitted.
+/// One part of a screen. If the parts do not fit on the screen, parts with the highest rank number
+/// are omitted first. Parts of rank 0 are never omitted.
 struct ScreenPart<'a> {
     rank: u8,
     content: ScreenContent<'a>,
@@ -233,7 +233,7 @@ impl<'a> Screen<'a> {
 }
 
 /// The estimated width in columns of a fact's label with its indentation. The fact's value is
-/// shortened to the remaining width of the line.
+/// shortened for the columns that remain on the line after this width.
 const FACT_INDENT: usize = 19;
 
 /// Returns the rank of a warning by its kind. Rank 0 is for warnings that change the meaning of the
@@ -261,8 +261,8 @@ fn line_count(text: &str, indent: usize) -> usize {
 }
 
 /// Shortens `text` to `lines_max` lines of the usual width, if possible at the end of a clause. If
-/// the last clause ends in the first half of the words that fit, the text is cut after the last
-/// word that fits. `indent` is the number of columns that are not available for the text.
+/// no clause ends in the second half of the words that fit, the text is cut after the last word
+/// that fits. `indent` is the number of columns on each line that are not available for the text.
 pub(crate) fn shorten_to_lines(text: &str, indent: usize, lines_max: usize) -> String {
     if line_count(text, indent) <= lines_max {
         return text.to_owned();

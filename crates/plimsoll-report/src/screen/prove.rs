@@ -22,11 +22,11 @@ const SERVERS_MAX: u32 = 5;
 const RUNGS_MAX: usize = 8;
 const ROUTES_MAX: usize = 3;
 
-/// Returns two numbers of servers that handle the same load: servers of the costlier build, and
-/// servers of the cheaper build. Of all pairs, the function chooses the pair with the largest
-/// relative saving. `cost_ratio` is the CPU cost of a request on the cheaper build divided by the
-/// cost on the costlier build. Returns `None` if the cheaper build needs as many servers as the
-/// costlier build, for every number up to `SERVERS_MAX`.
+/// Returns two numbers of servers that handle the same load: first of the costlier build, then of
+/// the cheaper build. Of all pairs up to `SERVERS_MAX` servers, the function returns the pair with
+/// the largest relative saving. `cost_ratio` is the CPU cost of a request on the cheaper build
+/// divided by the cost on the costlier build. Returns `None` if the cheaper build never needs fewer
+/// servers than the costlier build.
 fn smallest_server_counts(cost_ratio: f64) -> Option<(u32, u32)> {
     let b_for = |a: u32| (f64::from(a) * cost_ratio - 1e-9).ceil() as u32;
     let better = (2..=SERVERS_MAX).map(|a| (a, b_for(a))).filter(|(a, b)| b < a);
@@ -38,8 +38,9 @@ fn is_different<M>(one: &MeasureComparison<M>) -> bool {
 }
 
 /// Formats a change of CPU time per request as numbers of servers with equal capacity. An example
-/// is 3 servers of B for 4 servers of A. The numbers are computed from the bound of the confidence
-/// interval that is closer to no change. Returns `None` if the change of CPU time is not certain.
+/// is 3 servers of B for 4 servers of A. The numbers are computed from the end of the confidence
+/// interval that is closer to no change. Returns `None` if the comparison does not prove a change
+/// of CPU time.
 fn cpu_change_as_server_counts(cpu: &MeasureComparison) -> Option<String> {
     let interval = cpu.ratio_interval.filter(|_| is_different(cpu))?;
     let (costlier, cheaper, ratio) = match cpu.verdict {

@@ -11,8 +11,8 @@ use plimsoll_analysis::FailedResponseGroup;
 use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
 use plimsoll_model::Experiment;
 
-/// The maximum number of levels (numbers of users) on a screen. For a sweep with more than
-/// `LEVELS_MAX` levels, the screen shows evenly spaced levels.
+/// The maximum number of levels (numbers of users) on a screen. For a sweep with more levels, the
+/// screen shows evenly spaced levels, and the levels with the peak and the knee.
 const LEVELS_MAX: usize = 10;
 /// The indentation of the reason why a level was not measured, in columns.
 const REASON_INDENT: usize = 10;

@@ -48,8 +48,9 @@ fn strip_internal_position(text: &str) -> &str {
     rest.and_then(|rest| rest.split_once(": ")).map_or(text, |(_, message)| message)
 }
 
-/// Returns the script name and line number of the innermost call in a traceback that a user's
-/// script made. Calls in C code and in plimsoll's own Lua code are skipped.
+/// Searches a Lua traceback for the innermost call that the user's script made, and returns the
+/// script name and line number of this call. Calls in C code and in plimsoll's own Lua code are
+/// skipped.
 fn caller_position(traceback: &str) -> Option<&str> {
     let place = |line: &str| {
         let end = line.find(": in ")?;

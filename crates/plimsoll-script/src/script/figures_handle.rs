@@ -8,7 +8,8 @@ use mlua::{Error, MetaMethod, Result, UserData, UserDataMethods, Value};
 #[derive(Debug, Clone)]
 pub(crate) struct FiguresHandle {
     pub(crate) figures: ScriptFigures,
-    /// Whether `#latency` counts all values, as in wrk2, or only distinct values.
+    /// Whether `#latency` counts all values, as in wrk2. If false, each distinct value counts once,
+    /// as in wrk.
     pub(crate) counts_all: bool,
 }
 

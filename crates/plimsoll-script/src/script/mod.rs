@@ -147,7 +147,7 @@ impl Script {
         self.threads.iter().any(|(state, _)| state.hook_function(HookName::Delay).is_some())
     }
 
-    /// Returns the error that ended the load, if there is one.
+    /// Returns the script error that ended the load; `None`: no function of the script has failed.
     pub fn failure(&self) -> Option<ScriptError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -195,7 +195,7 @@ impl Script {
         result
     }
 
-    /// Flushes what the script has printed.
+    /// Flushes the output that the script has printed.
     pub fn flush(&self) {
         self.main.flush();
     }

@@ -33,9 +33,9 @@ os.exit = function(code)
 end
 ";
 
-/// Lua code that is called for each request. A script may replace its global functions at any time,
-/// so the Lua code looks up the functions at each call. A lookup in Lua costs less than a lookup in
-/// Rust.
+/// Lua code that calls the script's functions `request`, `response` and `delay` for each request. A
+/// script may replace its global functions at any time, so the Lua code looks up the functions at
+/// each call. A lookup in Lua costs less than a lookup in Rust.
 const REQUEST_CALLS_LUA: &str = "
 local wrk, type, tonumber, gmatch, match = wrk, type, tonumber, string.gmatch, string.match
 local function ask()
@@ -189,12 +189,13 @@ impl ScriptState {
         }
     }
 
-    /// Returns the Lua functions for requests, responses and delays, in this order.
+    /// Returns three Lua functions, which call the script's `request`, `response` and `delay`, in
+    /// this order.
     pub(crate) fn load_exchange_functions(&self) -> Result<(Function, Function, Function)> {
         self.lua.load(REQUEST_CALLS_LUA).set_name("=wrk").call(())
     }
 
-    /// Flushes what the script has printed: Lua has its own output buffer.
+    /// Flushes Lua's own output buffer, which contains text that the script has printed.
     pub(crate) fn flush(&self) {
         // Errors of the flush are ignored, because a script may have replaced Lua's table `io` on
         // purpose.

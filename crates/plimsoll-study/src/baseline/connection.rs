@@ -45,8 +45,8 @@ pub(super) type Timers = BinaryHeap<Reverse<(u64, u32)>>;
 pub(super) enum ServingPhase {
     /// The connection accepts requests.
     Open,
-    /// A delayed response is due at `due_ns`. No further request is read until the delayed response
-    /// is due.
+    /// The connection sends the response to this request at the time `ServedConnection::due_ns`. A
+    /// connection with a delayed response reads no further request.
     Delayed(ServedRequest),
     /// The connection closes once all bytes are sent.
     Closing,
@@ -54,7 +54,8 @@ pub(super) enum ServingPhase {
     /// client's remaining bytes, and then closes the connection. Closing with unread bytes would
     /// reset the connection, and the client could lose the response.
     Refusing,
-    /// The server has stopped sending, and reads the client's remaining bytes until `due_ns`.
+    /// The server has sent its refusal. It reads and discards the client's remaining bytes until
+    /// the time `ServedConnection::due_ns`.
     Draining,
 }
 
@@ -93,8 +94,8 @@ pub(super) struct ServedConnection {
     /// Whether the socket may have bytes to read. Epoll is edge-triggered, so `readable` stays true
     /// until a read returns fewer bytes than the buffer can take.
     pub(super) readable: bool,
-    /// Whether epoll announced that the peer has closed the connection. Reading then continues
-    /// until all received bytes are read.
+    /// Whether epoll announced that the peer has closed the connection. The server still reads all
+    /// bytes that the peer sent before closing.
     pub(super) hangup: bool,
     /// Whether the bytes in `held` cannot be parsed further until more bytes arrive.
     pub(super) starved: bool,

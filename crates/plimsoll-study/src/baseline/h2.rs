@@ -13,7 +13,7 @@ pub(super) struct H2ServerConnection {
     open: Vec<(u32, ServedRequest)>,
     /// The responses that are not yet due: (due time in ns, stream id, request).
     delayed: Vec<(u64, u32, ServedRequest)>,
-    /// The time of the earliest timer that is set for a delayed response, ns; `None` without one.
+    /// The time of the earliest timer for a delayed response, ns; `None` if no timer is set.
     timer_ns: Option<u64>,
 }
 
@@ -22,8 +22,9 @@ impl H2ServerConnection {
         H2ServerConnection { server: H2Server::new(), open: Vec::new(), delayed: Vec::new(), timer_ns: None }
     }
 
-    /// Parses `input`, and answers the requests that need no delay. Returns the time of a new timer
-    /// in ns; `None` if no response was delayed that is due before the timers already set.
+    /// Parses `input`, and answers the requests that need no delay. Returns the time in ns at which
+    /// the caller must set a new timer. Returns `None` if the timers already set cover all delayed
+    /// responses.
     pub(super) fn read(&mut self, input: &[u8]) -> Option<u64> {
         let mut rest = input;
         let mut due_ns: Option<u64> = None;
@@ -77,8 +78,9 @@ impl H2ServerConnection {
         self.server.answer(stream, status, kind, content, request.head);
     }
 
-    /// Answers all delayed requests that are due. Returns the time of a new timer in ns; `None` if
-    /// a timer for the next delayed response is already set, or if no response is delayed.
+    /// Answers all delayed requests that are due. Returns the time in ns at which the caller must
+    /// set a timer for the next delayed response. Returns `None` if that timer is already set, or
+    /// if no response is delayed.
     pub(super) fn on_timer(&mut self, now_ns: u64) -> Option<u64> {
         self.timer_ns = self.timer_ns.filter(|timer_ns| *timer_ns > now_ns);
         while let Some(at) = self.delayed.iter().position(|delayed| delayed.0 <= now_ns) {

@@ -98,7 +98,7 @@ pub fn start(options: ReferenceServerOptions) -> io::Result<ReferenceServer> {
                 Ok((address, each)) => (Ok(address), Some(each)),
                 Err(error) => (Err(error), None),
             };
-            // The error of the send is ignored: if the receiver was dropped, the server is being
+            // The error of the send is ignored: a dropped receiver means that the server is being
             // stopped.
             let _ = told.send(begun);
             each.map_or(Ok(()), EventLoop::run)

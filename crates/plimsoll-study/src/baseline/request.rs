@@ -22,7 +22,7 @@ pub(super) enum Resource {
     Unknown,
 }
 
-/// The parts of a request that determine the response.
+/// The properties of a request that determine its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ServedRequest {
     pub(super) resource: Resource,
@@ -34,7 +34,7 @@ pub(super) struct ServedRequest {
     pub(super) is_http_1_0: bool,
 }
 
-/// The result of one parsing step of a request.
+/// The outcome of one parsing step of a request, which says what the server must do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReaderStep {
     /// The request is incomplete. The caller must pass the unparsed bytes again, together with more
@@ -62,7 +62,8 @@ impl RequestReader {
         RequestReader { parser: RequestParser::new(), request: None }
     }
 
-    /// Parses `input`. Returns the number of bytes parsed, and the result.
+    /// Parses the next step of a request from `input`. Returns the number of bytes parsed, and what
+    /// the caller must do next.
     pub(super) fn read(&mut self, input: &[u8]) -> (usize, ReaderStep) {
         let (used, step) = self.parser.read(input);
         match step {

@@ -24,8 +24,8 @@ fn read_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<ReaderStep> {
                 ReaderStep::More if used == 0 => break,
                 ReaderStep::More => {}
                 ReaderStep::Request(_) => found.push(step),
-                // `Continue` asks for a body that did not arrive with its head. It depends on the
-                // split of the bytes, so the tests do not compare it.
+                // `Continue` asks for a body that did not arrive with its head. Whether `Continue`
+                // occurs depends on where the bytes are split, so the tests ignore `Continue`.
                 ReaderStep::Continue => {}
                 ReaderStep::Refuse(_) => {
                     found.push(step);

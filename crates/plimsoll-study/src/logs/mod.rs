@@ -86,7 +86,7 @@ struct Log {
     format: Format,
     /// The number of the last line read, from 1.
     line: u64,
-    /// Whether the current line is too long, so that its rest is skipped.
+    /// Whether the current line is too long, so that its remaining bytes are skipped.
     too_long: bool,
     counts: LogLineCounts,
 }

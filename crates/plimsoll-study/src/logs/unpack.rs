@@ -102,8 +102,8 @@ pub fn open(path: &Path, name: &str) -> Result<LogBytes, String> {
             let work = move || {
                 let unpacked = library_panic::catch_library_panic("packed logs", || unpack(inner, &sender));
                 if let Err(error) = unpacked.unwrap_or_else(|panic| Err(io::Error::other(panic.to_string()))) {
-                    // A failed send is ignored: the reader of the log was dropped, so nobody needs
-                    // the error.
+                    // A failed send is ignored, because the reader of the log was dropped and needs
+                    // no error.
                     let _ = sender.send(Err(truncation_error(&error, unpacker)));
                 }
             };

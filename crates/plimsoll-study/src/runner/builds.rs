@@ -114,7 +114,8 @@ impl<'a> ComparisonRunner<'a> {
         }
     }
 
-    /// Sets the other machines that send the load, if there are any.
+    /// Sets the fleet, that is, the machines that send the load in place of this machine. With
+    /// `None`, this machine sends the load.
     pub fn with_fleet(self, fleet: Option<Box<dyn RemoteLoad>>) -> ComparisonRunner<'a> {
         ComparisonRunner { fleet, ..self }
     }
@@ -213,8 +214,8 @@ impl Runner for ComparisonRunner<'_> {
         self.apply_negotiated_http(&mut plan);
         self.plan = plan;
         if self.fleet.is_some() {
-            // Each machine of the fleet adapts its own share of the load, so the load is not
-            // adapted here.
+            // Each machine of the fleet adapts its own share of the load, so this machine adapts
+            // nothing.
             trial.plan = self.plan.record();
             return Ok(Vec::new());
         }
@@ -334,7 +335,7 @@ enum TargetReadings {
 }
 
 impl TargetReadings {
-    /// Handles a tick (100 ms). Returns the measurements of the target that the tick reports.
+    /// Handles a tick (100 ms). Returns the measurements of the target to record with this tick.
     fn handle_tick(&mut self, tick: &Tick, source: Option<&dyn ReadingSource>) -> TickProbes {
         match self {
             TargetReadings::Here(seen) => {

@@ -1,6 +1,6 @@
 //! Collects the readings (measurements of server and host) of one load ([`LoadProbes`]). This
 //! module converts the times of the readings to the load's clock, and passes the readings to the
-//! run file in parts.
+//! run file every 2 s.
 //!
 //! Not here: taking readings (`plimsoll-probe`), and recording them (`recording`).
 

@@ -182,8 +182,8 @@ impl LocalMachineRunner {
         self
     }
 
-    /// Sets the other machines that send the load, if there are any. The target is still measured
-    /// from this machine.
+    /// Sets the fleet, that is, the machines that send the load in place of this machine. With
+    /// `None`, this machine sends the load. This machine measures the target in both cases.
     pub fn with_fleet(self, fleet: Option<Box<dyn RemoteLoad>>) -> LocalMachineRunner {
         if let (Some(fleet), Some(source)) = (&fleet, &self.source) {
             fleet.local_pids().into_iter().for_each(|pid| source.count_process_as_plimsoll(pid));
@@ -205,7 +205,8 @@ impl LocalMachineRunner {
 
     /// Lets loads use other loopback addresses when earlier loads left too many ports in TIME-WAIT.
     /// `may_ask` says whether plimsoll may send requests to check that the target responds to
-    /// another loopback address. Without this permission, loads keep their source address.
+    /// requests from another loopback address. Without this permission, loads keep their source
+    /// address.
     pub fn with_source_address_changes(self, may_ask: bool) -> LocalMachineRunner {
         let sources = if may_ask {
             SourceAddressRotation::with_changes_between_loads()
@@ -281,8 +282,8 @@ impl Runner for LocalMachineRunner {
         self.plan.load.restore_from_record(&trial.plan.load);
         self.may_continue = trial.tag.purpose == LoadPurpose::Run;
         if self.fleet.is_some() {
-            // Each machine of the fleet adapts its own share of the load, so the load is not
-            // adapted here.
+            // Each machine of the fleet adapts its own share of the load, so this machine adapts
+            // nothing.
             trial.plan = self.plan.record();
             return Ok(Vec::new());
         }

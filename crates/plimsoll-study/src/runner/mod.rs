@@ -71,7 +71,7 @@ const START_AHEAD_NS: u64 = 1_000_000;
 
 /// Other machines (a fleet) that send the load in place of this machine.
 pub trait RemoteLoad {
-    /// Returns the generator settings of the next load on each machine, as far as known.
+    /// Returns the generator settings that each machine is expected to use for the next load.
     fn injectors(&self) -> Vec<Injector>;
 
     /// Returns the ids of the fleet's processes on this machine. The CPU use of the fleet's
@@ -124,7 +124,8 @@ pub trait Runner {
     /// already open. The schedule begins `start_ns` after the start of the experiment.
     fn run(&mut self, start_ns: u64, on_tick: &mut TickCallback) -> Result<LoadOutcome, Failure>;
 
-    /// Ends the targets that the runner started. By default, it has started none.
+    /// Ends the targets that the runner started. The default implementation does nothing, for
+    /// runners that start no target.
     fn finish(&mut self) -> Result<(), Failure> {
         Ok(())
     }

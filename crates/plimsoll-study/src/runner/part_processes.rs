@@ -27,14 +27,15 @@ const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest wait for the other processes to open their connections, after this process has
 /// opened its own connections.
 const READY_TIMEOUT: Duration = Duration::from_secs(20);
-/// The longest time without a report from a part of a running load, after which the part counts as
-/// lost. Each part of a load reports ten times a second (each tick).
+/// The time without a report after which a process that sends a share of a running load counts as
+/// lost. Each process reports ten times a second (each tick).
 const TICK_TIMEOUT: Duration = Duration::from_secs(4);
-/// The interval of checks for silent or lost parts while waiting for messages.
+/// The interval of checks whether a process that sends a share of the load is silent or lost.
 const PART_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// The number of further processes that share the load in the experiment with a second generator.
 pub const FURTHER_PROCESSES: usize = 1;
-/// The number of this process's own part. The parts of other processes are numbered from 1.
+/// The number of the part (share of the load) that this process sends itself. The parts of other
+/// processes are numbered from 1.
 const OWN_PART_NUMBER: usize = 0;
 
 /// A message from a part's process, or from the thread that writes to or reads from that process.
@@ -46,20 +47,22 @@ enum PartMessage {
     TaskWritten(ChildStdin),
     /// The process has opened its connections.
     Ready,
-    /// A report about the part of the load: a tick, or the end of the part.
+    /// A report about the process's share of the load: the measurements of a tick (100 ms), or the
+    /// end of the share.
     Reported(Box<PartReport>),
     /// The process ended or failed; the value is the reason.
     Gone(String),
 }
 
-/// The other processes that each send a part of a load. Dropping this value ends the processes.
+/// The other processes that each send a share of a load. Dropping a `PartProcesses` ends its
+/// processes.
 pub struct PartProcesses {
     parts: Vec<PartProcess>,
     messages: Receiver<(usize, PartMessage)>,
     sender: Sender<(usize, PartMessage)>,
 }
 
-/// One other process that sends a part of the load.
+/// One other process that sends a share of the load.
 struct PartProcess {
     child: Child,
     to: Option<ChildStdin>,
@@ -163,13 +166,13 @@ impl PartProcesses {
         }
     }
 
-    /// Asks all other processes to end their part of the load early.
+    /// Asks all other processes to end their shares of the load early.
     fn stop(&mut self) {
         self.parts.iter_mut().for_each(|part| part.write_to_process(&[0]));
     }
 
-    /// Returns the number of a part that has reported nothing for [`TICK_TIMEOUT`]; `None` if all
-    /// parts report.
+    /// Returns the number of the process that has reported nothing about its share of the load for
+    /// [`TICK_TIMEOUT`]; `None` if every process reports.
     fn find_silent_part(&self) -> Option<usize> {
         let is_silent = |part: &PartProcess| !part.is_over && part.last_word.elapsed() >= TICK_TIMEOUT;
         self.parts.iter().position(is_silent).map(|at| at + OWN_PART_NUMBER + 1)
@@ -282,7 +285,7 @@ fn message_from_frame(frame: Frame, part: usize) -> Result<PartMessage, String> 
 }
 
 /// Runs all parts of a load whose connections are open. The schedule starts at `origin_ns` of the
-/// monotonic clock. If a part is lost, the load ends.
+/// monotonic clock. If a process that sends a share of the load is lost, the load ends.
 pub fn run(
     own: PreparedLoad,
     others: &mut PartProcesses,
@@ -321,7 +324,7 @@ pub fn run(
             OWN_PART_NUMBER => is_own_over |= is_over,
             number => {
                 let part = others.part_with_number(number);
-                // Reports that arrive after the end of a part are dropped.
+                // Reports that arrive after the end of a process's share of the load are dropped.
                 if part.is_over {
                     continue;
                 }
@@ -348,8 +351,8 @@ fn lost_report(part: usize, why: String) -> PartReport {
     PartReport::Lost { part, why: EarlyStopReason::Died(why) }
 }
 
-/// Runs this process's own part of the load. Returns the target addresses known at the end of the
-/// part.
+/// Runs this process's own share of the load. Returns the target's addresses at the end of the
+/// share, because name resolution may change the addresses during a load.
 fn run_own_part(
     own: PreparedLoad,
     origin_ns: u64,

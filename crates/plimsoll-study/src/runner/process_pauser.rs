@@ -1,6 +1,6 @@
 //! Pauses downstream dependencies of the server, such as a database, that the user permits plimsoll
 //! to pause (`--may-signal`). [`find_pausable_processes`] selects the processes. [`ProcessPauser`]
-//! pauses the selected processes during a load, and resumes them in every case.
+//! pauses the selected processes during a load, and resumes them however the load ends.
 //!
 //! Only dependencies may be paused: processes to which the server has connections, and the
 //! dependencies of these processes. The server, plimsoll, their ancestors and all other processes

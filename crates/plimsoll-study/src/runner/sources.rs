@@ -27,8 +27,8 @@ pub struct SourceAddressRotation {
     closed_connections: u64,
     /// The number of addresses that loads have used so far.
     used: u64,
-    /// Whether the target responds to requests from an address other than the first; `None` before
-    /// the check.
+    /// Whether the target responds to requests from loopback addresses other than 127.0.0.1; `None`
+    /// before the check.
     is_served: Option<bool>,
 }
 

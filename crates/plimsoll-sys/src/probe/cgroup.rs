@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub struct Throttling {
     /// The number of periods in which the group ran with a CPU quota.
     pub periods: u64,
-    /// The number of periods in which the group used up its quota and was throttled.
+    /// The number of periods in which the group exhausted its CPU quota and was throttled.
     pub throttled: u64,
     /// The time for which the group was throttled, ns.
     pub throttled_ns: u64,

@@ -144,9 +144,9 @@ pub fn pids_in_other_networks(pid: u32) -> Vec<u32> {
 }
 
 /// Opens access to the network namespace of the listener on `address`. If plimsoll's own namespace
-/// has the address, plimsoll's namespace is opened. Otherwise the network namespace of a container
-/// that has the address and a listener on it is opened. Returns `None` if no network namespace with
-/// the address is visible.
+/// has the address, plimsoll's namespace is opened. If plimsoll's own namespace lacks the address,
+/// the namespace of a container that has the address and a listener on it is opened. Returns `None`
+/// if no network namespace with the address is visible.
 pub fn open_listener_namespace(address: SocketAddr) -> io::Result<Option<SocketDiagnostics>> {
     if is_local(&address.ip()) { SocketDiagnostics::open().map(Some) } else { Ok(open_foreign_namespace(address)) }
 }

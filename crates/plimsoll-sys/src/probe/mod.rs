@@ -1,9 +1,9 @@
 //! Reads the kernel's figures about processes, the host, control groups and sockets, cheaply enough
 //! for ten readings a second.
 //!
-//! Parsers are plain functions over bytes that return `None` for unknown text. A [`ProcFile`] keeps
-//! its file open and reads the file from its beginning each time. Not here: the choice of
-//! processes, and the meaning of readings.
+//! Parsers are plain functions over bytes that return `None` for text in an unknown format. A
+//! [`ProcFile`] keeps its file open and reads the file from its beginning each time. Not here: the
+//! choice of processes, and the meaning of readings.
 
 pub mod cgroup;
 pub mod host;

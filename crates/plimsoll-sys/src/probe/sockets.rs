@@ -63,11 +63,11 @@ pub struct SocketRow {
     pub local: SocketAddr,
     /// The remote address; zeros for a listener.
     pub remote: SocketAddr,
-    /// The number of connections in the accept queue of a listener, or of unread bytes on a
-    /// connection.
+    /// For a listener, the number of connections in its accept queue; for a connection, the number
+    /// of unread bytes.
     pub receive_queue: u32,
-    /// The backlog (longest accept queue) of a listener, or the number of bytes on a connection
-    /// that are not acknowledged yet.
+    /// For a listener, its backlog (longest accept queue); for a connection, the number of sent
+    /// bytes that are not acknowledged yet.
     pub send_queue: u32,
     /// The user id of the owner.
     pub user: u32,
@@ -85,8 +85,9 @@ pub struct SocketRow {
     /// The number of data segments sent, modulo 2^32. The number is set only for a connection, if
     /// the caller requests it and the kernel provides it (Linux 4.6).
     pub segments_sent: Option<u32>,
-    /// The time since data last arrived, if nothing was sent after that data, ms (in kernel ticks).
-    /// The time is set only for a connection, if the caller requests it and the kernel provides it.
+    /// The time since data last arrived, in ms and rounded to kernel ticks; `None` if data was sent
+    /// after the last arrival. The time is set only for a connection, if the caller requests it and
+    /// the kernel provides it.
     pub ms_since_data: Option<u32>,
     /// The number of bytes received over the life of a connection, if requested and available
     /// (Linux 4.1).

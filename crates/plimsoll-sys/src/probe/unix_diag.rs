@@ -23,8 +23,8 @@ pub struct UnixSocket {
     pub file: Option<u32>,
     /// The inode of a connection's peer, if the kernel reports it.
     pub peer: Option<u32>,
-    /// The number of connections in a listener's accept queue, or of unread bytes on a connection.
-    /// `None` if the kernel does not report the queue length.
+    /// For a listener, the number of connections in its accept queue; for a connection, the number
+    /// of unread bytes. `None` if the kernel does not report the queue length.
     pub receive_queue: Option<u32>,
 }
 

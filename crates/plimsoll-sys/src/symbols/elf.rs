@@ -136,7 +136,7 @@ impl<P: RandomAccessBytes> Functions<P> {
     }
 }
 
-/// The bytes of a file, by the address at which they are loaded.
+/// The bytes of a file, found by the memory address at which each byte is loaded.
 struct SegmentBytes<'a, P> {
     file: &'a P,
     segments: &'a [LoadedSegment],

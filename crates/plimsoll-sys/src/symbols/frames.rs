@@ -61,7 +61,7 @@ pub struct FrameRule {
     back: i64,
 }
 
-/// The bytes of a file, by the address at which they are loaded.
+/// The bytes of a file, found by the memory address at which each byte is loaded.
 pub trait LoadedBytes {
     /// Returns `length` bytes from `address` on, or fewer at the end of the bytes.
     fn bytes_at_address(&self, address: u64, length: usize) -> Cow<'_, [u8]>;
@@ -83,7 +83,8 @@ impl FrameTable {
         (head[..4] == HEADER_FIRST_BYTES).then_some(FrameTable { header, count })
     }
 
-    /// Returns the location of the stack frame at an instruction; `None` if it is unknown.
+    /// Returns the location of the stack frame at an instruction; `None` if the location is
+    /// unknown.
     pub fn rule_at_instruction(&self, file: &impl LoadedBytes, address: u64) -> Option<FrameRule> {
         let entry = |number: u64| {
             let bytes = file.bytes_at_address(self.header.checked_add(12 + 8 * number)?, 8);

@@ -15,7 +15,7 @@ use super::byte_source::{RandomAccessBytes, little_endian_number_at};
 
 /// The first numbers (magic) of the function tables of Go 1.18 and 1.20.
 const PCLNTAB_MAGICS: [u64; 2] = [0xffff_fff0, 0xffff_fff1];
-/// The largest accepted number of functions in a program. No real program has as many functions.
+/// The largest accepted number of functions in a program. Real programs have fewer functions.
 const FUNCTIONS_MAX: u64 = 4 << 20;
 /// The longest part of a function name that is read, in bytes.
 const NAME_BYTES: usize = 512;
@@ -26,7 +26,7 @@ const MODULE_TEXT_WORD: u64 = 22;
 
 /// The functions of a Go program.
 pub(super) struct GoFunctions {
-    /// First address of the code.
+    /// The address at which the Go code of the program begins.
     text: u64,
     /// The part `functions` of the table (see the format at the top of this file).
     entries: Vec<u8>,

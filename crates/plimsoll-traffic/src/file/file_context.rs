@@ -5,15 +5,16 @@ use plimsoll_model::traffic::StatusSet;
 
 /// Gives the parser of a traffic file access to other files and to the environment.
 pub trait FileContext {
-    /// Reads the file at a path relative to the traffic file. An error is a phrase that completes
-    /// "the file 'PATH' ...".
+    /// Reads the file at a path relative to the traffic file. A returned error is a phrase that
+    /// completes "the file 'PATH' ...".
     fn read_file(&mut self, path: &str) -> Result<Vec<u8>, String>;
 
-    /// Reads the text of a file of data rows, which may be long. An error is a phrase that
+    /// Reads the text of a file of data rows, which may be long. A returned error is a phrase that
     /// completes "the file 'PATH' ...".
     fn read_data_rows(&mut self, path: &str) -> Result<String, String>;
 
-    /// Checks whether a regular expression is valid. An error is a sentence with the reason.
+    /// Checks whether a regular expression is valid. A returned error is a sentence with the reason
+    /// why the regular expression is invalid.
     fn check_regex(&mut self, text: &str) -> Result<(), String>;
 
     /// Returns the value of an environment variable; `None` if the variable is not set.

@@ -1,5 +1,5 @@
 //! Parses JSON and records the line and column of every value, for error messages. Common JSON
-//! libraries do not report these positions.
+//! libraries do not report the positions of values.
 
 use super::texts::push_json_string;
 use super::tree::{DEPTH_MAX, LinePositions, TableEntries, TrafficFileError, TreeKey, TreeNode, TreeValue};

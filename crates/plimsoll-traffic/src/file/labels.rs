@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-/// The labels in use, each with the last number that was appended to the label. The number is 1
-/// while the label occurs only without a number.
+/// The labels in use, each with the last number that was appended to the label. The number 1 means
+/// that only the label without a number is in use.
 #[derive(Debug, Default)]
 pub struct Labels(HashMap<String, u32>);
 

@@ -22,8 +22,8 @@ pub struct TextScope<'a> {
     pub captured: HashSet<String>,
     /// The names that steps of the current scenario capture.
     pub captured_in_scenario: HashSet<String>,
-    /// The number of bytes that further body files may have. If several requests use one body file,
-    /// the file counts for each request, because each request has a separate copy.
+    /// The number of bytes that all further body files together may have. If several requests use
+    /// one body file, the file counts for each request, because each request has a separate copy.
     pub body_file_budget: ParseBudget,
 }
 
@@ -67,8 +67,8 @@ impl<'a> TextScope<'a> {
         Ok(bytes)
     }
 
-    /// Returns the text of a value, and whether the text is a template. With `raw` no text is a
-    /// template.
+    /// Returns the text of a value, and whether the text is a template. If `raw` is true, the text
+    /// is never a template.
     pub fn parse_text(&mut self, node: &TreeNode, text: &str, raw: bool) -> Result<PlanText, TrafficFileError> {
         if raw || !text.contains("{{") {
             return Ok((text.to_owned(), false));

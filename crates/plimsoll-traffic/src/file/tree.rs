@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::ops::Deref;
 
-/// The deepest accepted nesting of values. Real files are nested less deeply. The limit bounds the
-/// recursion of functions over a tree.
+/// The deepest accepted nesting of values. Real files are nested less deeply. The nesting limit
+/// bounds the recursion of functions that walk the tree.
 pub const DEPTH_MAX: usize = 64;
 /// The largest accepted number of values in a YAML file. Each YAML alias counts as one value.
 pub const VALUES_MAX: usize = 1_000_000;

@@ -48,7 +48,7 @@ impl Features {
     /// default features.
     const EDITION_DEFAULTS: Features = Features { presence: 1, lists: 1, messages: 1 };
 
-    /// Returns the inherited features, overridden by each feature that `said` sets.
+    /// Returns the inherited features, in which each feature that `overrides` sets is replaced.
     fn override_with(self, overrides: Option<Features>) -> Features {
         let said = overrides.unwrap_or_default();
         let or = |said: i32, inherited: i32| if said == 0 { inherited } else { said };
@@ -139,8 +139,8 @@ struct OneofFeatureOptions {
     features: Option<Features>,
 }
 
-/// Decodes the descriptor of a file, and translates an edition to proto2 or proto3. The error is a
-/// sentence for the user.
+/// Decodes the descriptor of a file, and translates an edition to proto2 or proto3. A returned
+/// error is a sentence for the user.
 pub(super) fn decode_file_descriptor(bytes: &[u8]) -> Result<FileDescriptorProto, String> {
     let mut file = FileDescriptorProto::decode(bytes).map_err(|error| error.to_string())?;
     if file.syntax.as_deref() == Some("editions") {

@@ -4,11 +4,11 @@
 use super::editions::is_added_zero;
 use prost_reflect::{Cardinality, FieldDescriptor, Kind, MessageDescriptor};
 
-/// The deepest nesting of messages in an example. The limit ends the example of a type that
-/// contains itself.
+/// The deepest nesting of messages in an example. The nesting limit ends the example of a message
+/// type that contains itself.
 const DEPTH_MAX: usize = 3;
-/// The size in bytes at which an example gets no further fields. The limit is for types that
-/// contain very many other types.
+/// The size in bytes at which an example gets no further fields. The size limit shortens the
+/// examples of types that contain very many other types.
 const EXAMPLE_BYTES_MAX: usize = 16 << 10;
 
 /// Returns an example body in JSON with the fields of the type. Only the first field of a oneof

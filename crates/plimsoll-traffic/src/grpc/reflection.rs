@@ -125,8 +125,8 @@ pub struct DescriptorCollector {
     imports: BTreeSet<String>,
     /// The imported files that were ever queued, so that no file is requested twice.
     queued_imports: BTreeSet<String>,
-    /// The last request, whose response has not arrived yet. Before the first request, `last` can
-    /// be the request for the list of services.
+    /// The last request, whose response has not arrived yet. Before the first request, the field
+    /// may contain the request for the list of services, which is not sent yet.
     pending_request: Option<ReflectionRequestKind>,
 }
 
@@ -141,7 +141,7 @@ impl Default for DescriptorBudget {
 }
 
 impl DescriptorCollector {
-    /// Returns a collector that requests the descriptors of these services only.
+    /// Returns a collector that requests only the descriptors of the services `names`.
     pub fn for_services<'a>(names: impl Iterator<Item = &'a str>) -> DescriptorCollector {
         DescriptorCollector { symbols: names.map(str::to_owned).collect(), ..DescriptorCollector::default() }
     }

@@ -21,8 +21,8 @@ use protox::file::{File, FileResolver, GoogleFileResolver};
 use std::collections::HashSet;
 use std::io::Write;
 
-/// The longest accepted gRPC message, bytes (64 MiB). Servers accept 4 MB by default, and
-/// plimsoll holds each request body in memory.
+/// The longest accepted gRPC message, bytes (64 MiB). Servers accept 4 MB by default, and plimsoll
+/// keeps each request body in memory.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
 /// The largest number of similar names that an error message suggests for an unknown name.
 const SUGGESTED_NAMES_MAX: usize = 3;
@@ -32,8 +32,8 @@ const COMPARED_NAME_BYTES_MAX: usize = 200;
 /// The largest number of names that are compared for suggestions. An error message about a larger
 /// schema states only the number of names.
 const COMPARED_NAMES_MAX: usize = 10_000;
-/// The largest accepted number of files in one schema. The limit bounds the repeated lookups of
-/// imports by name.
+/// The largest accepted number of files in one schema. The limit on files bounds the time to look
+/// up each import by name.
 const FILES_MAX: usize = 20_000;
 /// The field number of `dependency`, the list of imports, in `FileDescriptorProto`.
 const DEPENDENCY_FIELD_NUMBER: i32 = 3;
@@ -45,8 +45,7 @@ const DESCRIPTORS_INPUT_NAME: &str = "gRPC service descriptors";
 /// The name of the input in the error message if a library panics while it converts messages.
 const MESSAGES_INPUT_NAME: &str = "messages of gRPC";
 /// The longest JSON text of a decoded response, bytes. The limit is four times the content size
-/// that expectations search, because the JSON text shows all fields, also those with default
-/// values.
+/// that expectations search, because the JSON text also contains the fields with default values.
 const TEXT_BYTES_MAX: usize = 4 * plimsoll_model::expect::CONTENT_BYTES_MAX;
 /// The accepted values of `syntax` in a file descriptor. A file with another syntax is rejected
 /// before a library reads the file, because the library would panic.
@@ -369,7 +368,7 @@ fn error_text(error: &protox::Error) -> String {
 }
 
 /// Returns a clause that lists the existing names, most similar to `name` first. `name_kind` is the
-/// plural for what the names stand for, such as "gRPC services".
+/// plural noun for the named things, such as "gRPC services".
 fn similar_names(name: &str, mut names: Vec<String>, name_kind: &str) -> String {
     // Each name is split into pairs of neighbouring letters, with marks for the begin and end of
     // the name.
@@ -560,7 +559,7 @@ fn check_message_length(bytes: Vec<u8>) -> Result<Vec<u8>, SchemaError> {
 }
 
 /// Describes the value that is expected at `path` in a message: similar names for an unknown field
-/// or enum value, or a type. `said` is the library's error.
+/// or enum value, or a type. `said` is the error text of the protobuf library.
 fn describe_expected_value(
     message: &MessageDescriptor,
     path: &serde_path_to_error::Path,

@@ -23,8 +23,8 @@ struct GrpcMethodConverter {
 /// # Errors
 /// Returns an error if the message types are invalid or do not contain the called method.
 pub fn build_message_converters(traffic: &Traffic) -> Result<RouteMessageConverters, SchemaError> {
-    // Consecutive routes often share one descriptor set, which is parsed only for the first of
-    // these routes.
+    // Consecutive routes often share one descriptor set, which is parsed only for the first route
+    // that uses the set.
     let mut last: Option<(*const u8, Schema)> = None;
     let mut of_route = |route: &plimsoll_model::Route| {
         let Some(types) = route.grpc.as_ref().and_then(|call| call.types.as_ref()) else { return Ok(None) };

@@ -152,8 +152,8 @@ fn split_first_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// Charges the memory of a `.proto` text to `budget`. Each statement, list item and opening bracket
-/// is charged like one descriptor field, which gives an upper bound of the memory. The error is a
-/// sentence for the user.
+/// is charged like one descriptor field, which gives an upper bound of the memory. A returned error
+/// is a sentence for the user.
 pub(super) fn charge_proto_text(text: &str, budget: &mut ParseBudget) -> Result<(), String> {
     let (mut depth, mut deepest, mut parts) = (0usize, 0usize, 0usize);
     let mut rest = text.as_bytes();

@@ -20,8 +20,8 @@ pub(super) const IMPORTS_DEPTH_MAX: usize = 100;
 /// Copies of each full name in memory: one in a name table, and one in the named element.
 const NAME_COPIES: usize = 2;
 
-/// The remaining budgets for linking the files of a schema. The other fields are the largest counts
-/// and name lengths so far, from which the work is estimated.
+/// The remaining budgets for linking the files of a schema, and the largest counts and name lengths
+/// so far, from which the work is estimated.
 pub(super) struct DescriptorLinkBudget {
     work: ParseBudget,
     names: ParseBudget,
@@ -33,8 +33,8 @@ pub(super) struct DescriptorLinkBudget {
     enum_values_max: usize,
     /// The longest full name of a message or enum so far, bytes.
     name_bytes_max: usize,
-    /// By file name: the number of lookups that following the public imports of the file takes, and
-    /// the depth of these imports.
+    /// The cost of each file's public imports, by file name: the number of lookups to follow the
+    /// imports, and the depth of the imports.
     public_imports: HashMap<String, (usize, usize)>,
 }
 
@@ -60,8 +60,8 @@ impl Default for DescriptorLinkBudget {
 }
 
 impl DescriptorLinkBudget {
-    /// Charges the work of linking `files` together to the budgets. An error is a sentence that
-    /// begins with the file's name.
+    /// Charges the work of linking `files` together to the budgets. A returned error is a sentence
+    /// that begins with the name of the file.
     pub fn charge_files(&mut self, files: &[FileDescriptorProto]) -> Result<(), String> {
         let by_name: HashMap<&str, &FileDescriptorProto> = files.iter().map(|file| (file.name(), file)).collect();
         for file in files {
@@ -87,8 +87,8 @@ impl DescriptorLinkBudget {
         })
     }
 
-    /// Returns the number of lookups that following a file's public imports takes, and the depth of
-    /// these imports. An error says that the imports are too deep or form a cycle.
+    /// Returns the cost of a file's public imports: the number of lookups to follow the imports,
+    /// and the depth of the imports. Returns an error if the imports are too deep or form a cycle.
     fn public_imports_cost(
         &mut self,
         file: &FileDescriptorProto,

@@ -153,8 +153,8 @@ const SHORT_OPTIONS: &[(char, &str)] = &[
     ('6', "ipv6"),
     ('#', "progress-bar"),
 ];
-/// Options for curl's output or behaviour that take no value. The import ignores these options,
-/// because the request does not depend on the options.
+/// Options for curl's output or behaviour that take no value. The import ignores the listed
+/// options, because the imported request does not depend on the options.
 const IGNORED_OPTIONS: &[&str] = &[
     "fail",
     "fail-early",
@@ -179,8 +179,8 @@ const IGNORED_OPTIONS: &[&str] = &[
     "junk-session-cookies",
     "basic",
 ];
-/// Options with a value for curl's output or behaviour. The import ignores these options, because
-/// the request does not depend on the options.
+/// Options with a value for curl's output or behaviour. The import ignores the listed options,
+/// because the imported request does not depend on the options.
 const IGNORED_OPTIONS_WITH_VALUE: &[&str] = &[
     "output",
     "output-dir",
@@ -196,7 +196,7 @@ const IGNORED_OPTIONS_WITH_VALUE: &[&str] = &[
     "expect100-timeout",
 ];
 /// Options without a value that change the request and cannot be imported. The import reports each
-/// of these options.
+/// listed option that a command line contains.
 const UNSUPPORTED_OPTIONS: &[&str] = &[
     "post301",
     "post302",
@@ -224,8 +224,8 @@ const UNSUPPORTED_OPTIONS: &[&str] = &[
     "tlsv1.2",
     "tlsv1.3",
 ];
-/// Options with a value that change the request and cannot be imported. The import reports each of
-/// these options.
+/// Options with a value that change the request and cannot be imported. The import reports each
+/// listed option that a command line contains.
 const UNSUPPORTED_OPTIONS_WITH_VALUE: &[&str] = &[
     "proxy",
     "proxy-header",

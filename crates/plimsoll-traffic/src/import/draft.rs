@@ -22,7 +22,7 @@ use std::fmt::Write;
 pub struct ImportOmission {
     /// The position of the omitted part in the original file.
     pub at: TextPosition,
-    /// A sentence for the user: which part is missing, and what this changes in the imported
+    /// A sentence for the user: the missing part, and the effect of the omission on the imported
     /// traffic.
     pub text: String,
 }
@@ -32,7 +32,7 @@ pub struct ImportOmission {
 pub struct ImportResult {
     /// The text of the traffic file, in TOML.
     pub text: String,
-    /// The number of imported requests, including those in steps.
+    /// The number of imported requests, including the requests in steps.
     pub requests: usize,
     /// The parts of the original file that could not be imported, in order of their position.
     pub left_out: Vec<ImportOmission>,
@@ -41,14 +41,14 @@ pub struct ImportResult {
 /// The body of a drafted request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum DraftBody {
-    /// No body.
+    /// The request has no body.
     #[default]
     None,
-    /// A text.
+    /// The request has this text as its body.
     Text(DraftText),
-    /// The path of a file next to the traffic file.
+    /// The body is the content of a file; the field is its path next to the traffic file.
     File(String),
-    /// The parts of a multipart form.
+    /// The body is a multipart form with these parts.
     Parts(Vec<DraftPart>),
 }
 
@@ -69,9 +69,9 @@ pub struct DraftPart {
 /// The value of a form field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DraftPartContent {
-    /// A text.
+    /// The form field has this text as its value.
     Text(DraftText),
-    /// The path of a file next to the traffic file.
+    /// The form field is the content of a file; the variant contains its path.
     File(String),
 }
 
@@ -197,13 +197,13 @@ pub struct DraftStep {
     pub weight: Option<u32>,
     /// The pause before the step, in the syntax of a traffic file.
     pub think: Option<String>,
-    /// Whether a user runs the step only in the first session.
+    /// Whether each user runs the step only in the user's first session.
     pub once: bool,
     /// A template value that controls the step: the step runs only if the value is not empty.
     pub condition: Option<String>,
     /// A template value that controls the step: the step runs only if the value is empty.
     pub unless: Option<String>,
-    /// The number of repetitions. `None` stands for 1.
+    /// The number of times that the step runs. `None` stands for one time.
     pub times: Option<u32>,
     /// The request of the step, or its inner steps.
     pub action: DraftAction,
@@ -253,7 +253,7 @@ pub struct DraftData {
 /// The load settings of the original file, in the syntax of a traffic file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftLoad {
-    /// The number of users of a closed loop. With `users` there is no `rate`.
+    /// The number of users of a closed loop. A load with `users` has no `rate`.
     pub users: Option<String>,
     /// The session arrival rate of an open loop, in sessions per second.
     pub rate: Option<String>,
@@ -346,7 +346,8 @@ impl Draft {
         }
     }
 
-    /// Returns the number of requests, including those in steps. Setup and cleanup do not count.
+    /// Returns the number of requests in the draft, including the requests in steps. Setup and
+    /// cleanup requests do not count.
     pub fn total_requests(&self) -> usize {
         count_requests(&self.requests)
             + self.scenarios.iter().map(|scenario| count_requests(&scenario.steps)).sum::<usize>()

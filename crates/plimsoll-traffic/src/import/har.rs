@@ -185,8 +185,8 @@ impl<'a> HarReader<'a> {
         if !is_http_token(&method) || method == "CONNECT" {
             return self.draft.note_omission(node.at, "a request with an invalid method is not imported");
         }
-        // A hand-written file may have requests without responses, and these requests are imported.
-        // Browsers write status 0 if there was no response, so a request with status 0 is omitted.
+        // A request without a response, which a hand-written file may have, is imported. Browsers
+        // write status 0 if there was no response, so a request with status 0 is omitted.
         if response.is_some() && !(200..600).contains(&status) {
             return self
                 .draft
@@ -226,7 +226,8 @@ impl<'a> HarReader<'a> {
         });
     }
 
-    /// Returns the pause between the last response and this request, in the syntax of a think time.
+    /// Returns the pause between the last response and the request of `node`, in the syntax of a
+    /// think time.
     fn pause_before_request(&mut self, node: &TreeNode, request_name: &str) -> Option<String> {
         let start_ns = unix_time_ns(scalar_field_text(node, "startedDateTime")?.as_bytes())?;
         let length_ns = (field_number(node, "time").unwrap_or(0.0).clamp(0.0, 1e9) * 1e6) as u64;

@@ -2,8 +2,8 @@
 
 use std::net::Ipv6Addr;
 
-/// Converts a host name to ASCII by IDNA, and removes the brackets of an IPv6 address. An error is
-/// a phrase with the reason.
+/// Converts a host name to ASCII by IDNA, and removes the brackets of an IPv6 address. A returned
+/// error is a phrase with the reason why the host is invalid.
 pub fn host_to_ascii(host: &str) -> Result<String, &'static str> {
     let no_host = "the host of the URL is neither a host name nor an IP address";
     if host.is_empty() || host == "[]" {

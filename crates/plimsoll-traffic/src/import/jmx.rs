@@ -217,8 +217,8 @@ impl JmxReader {
         levels.pop();
     }
 
-    /// Sets the extractor names that requests of a thread group may use. These are the names that
-    /// extractors of the group set, and the names that are visible in all thread groups.
+    /// Sets the extractor names that requests of a thread group may use: names from the group's own
+    /// extractors, and names visible in all thread groups.
     fn set_visible_extractor_names(&mut self, group: &Element) {
         let mut names = HashSet::new();
         collect_extractor_names_below(group, 0, &mut names);

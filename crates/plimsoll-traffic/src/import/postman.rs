@@ -179,9 +179,10 @@ struct PostmanReader {
     /// The names of variables that scripts set.
     script_variable_names: HashSet<String>,
     requests: usize,
-    /// The remaining memory budget for the expansion of variables in all texts. `beyond` is the
-    /// position in the collection of the request that exceeded the memory budget.
+    /// The remaining memory budget for the expansion of variables in all texts.
     budget: ParseBudget,
+    /// The position in the collection of the request that exceeded the memory budget; `None`: no
+    /// request has exceeded the budget.
     budget_exceeded_at: Option<TextPosition>,
     /// The `Authorization` value for the user info in the URL of the current request.
     url_user: Option<String>,

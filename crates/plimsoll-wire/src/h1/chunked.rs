@@ -16,8 +16,8 @@ pub const CHUNK_LINE_BYTES_MAX: usize = 4 * 1024;
 /// A decoder of one chunked body: the position in the body, and the values parsed so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChunkDecoder {
-    /// Within the line with a chunk's size, the size parsed so far. Within the content of a chunk,
-    /// the number of content bytes left.
+    /// The chunk's size parsed so far (within the line with the size), or the number of content
+    /// bytes left (within the content).
     left: u64,
     /// The length in bytes, so far, of the current size line or of the trailer section.
     bytes: u32,

@@ -129,8 +129,8 @@ impl Head {
     }
 
     /// Checks the unfinished line `bytes`, and refuses bytes that cannot become an HTTP response.
-    /// Without this check, plimsoll would wait for a line feed that a server of another protocol
-    /// never sends.
+    /// Without `check_unfinished`, plimsoll would wait for a line feed that a server of another
+    /// protocol never sends.
     pub(super) fn check_unfinished(&self, bytes: &[u8]) -> Result<(), ProtocolError> {
         if self.stage == HeadStage::Status && !may_become_status_line(bytes) {
             return Err(ProtocolError::BadStatusLine);

@@ -1,8 +1,8 @@
 //! Parses HTTP/1.1 requests in a server: the head as a whole, then the body.
 //!
-//! The rules for requests are stricter than those for responses, because a server must not guess.
-//! Requests with folded lines, control characters in fields, a content length next to a transfer
-//! coding, or any coding but chunked are refused.
+//! The rules for requests are stricter than the rules for responses, because a server must not
+//! guess. Requests with folded lines, control characters in fields, a content length next to a
+//! transfer coding, or any coding but chunked are refused.
 //!
 //! Not here: storing an incomplete head (the caller passes it again with more bytes), and the
 //! requested resource.
@@ -63,8 +63,8 @@ pub struct RequestParser {
 
 #[derive(Clone, Copy, Debug)]
 enum RequestPart {
-    /// The parser is before or within a request head, whose end does not begin in the first
-    /// `scanned` bytes.
+    /// The parser is before or within a request head. The end of the head does not begin in the
+    /// first `scanned` bytes, which need no second search.
     Head {
         scanned: u32,
     },
@@ -85,7 +85,7 @@ impl RequestParser {
         RequestParser { at: RequestPart::Head { scanned: 0 } }
     }
 
-    /// Parses `input`. Returns the number of consumed bytes, and the result.
+    /// Parses `input`. Returns the number of consumed bytes, and the parsed part of the request.
     pub fn read<'a>(&mut self, input: &'a [u8]) -> (usize, RequestStep<'a>) {
         match &mut self.at {
             RequestPart::Head { scanned } => {

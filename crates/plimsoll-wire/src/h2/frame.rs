@@ -511,7 +511,8 @@ pub(super) fn write_head(out: &mut Vec<u8>, block: &[u8], ends: bool) {
 }
 
 /// Begins a head at the end of `out`. The caller then appends the header block to `out`, and calls
-/// [`end_head`] with the returned index. So a header block needs no separate buffer.
+/// [`end_head`] with the returned index. A header block that is appended to `out` directly needs no
+/// separate buffer.
 pub(super) fn begin_head(out: &mut Vec<u8>) -> usize {
     let from = out.len();
     write_frame_header(out, 0, HEADERS, 0, 0);

@@ -27,8 +27,8 @@ const CALL_FIELDS: [&str; 6] =
     ["te", "grpc-timeout", "content-type", "grpc-encoding", "grpc-accept-encoding", "user-agent"];
 
 /// Appends the frames of the request's head to `out`, all with stream number 0. A request from a
-/// filled-in template is encoded each time it is sent. So memory is allocated only if `out` grows,
-/// for a very long field name, or for a head that exceeds a frame.
+/// filled-in template is encoded each time it is sent. Encoding allocates memory only if `out`
+/// grows, for a very long field name, or for a head that exceeds a frame.
 ///
 /// A gRPC call has the fields that gRPC clients send, in the order of the protocol. A gRPC call has
 /// neither `accept` nor `content-length`, unless the user gives these fields.
@@ -118,8 +118,8 @@ pub(crate) fn is_call(headers: &[(String, String)]) -> bool {
     })
 }
 
-/// Decodes a head that [`write()`] encoded, and passes its fields to `each` in order.
-/// If no server would accept the head, `read` passes no field.
+/// Decodes a head that [`write()`] encoded, and passes its fields to `each` in order. If the head
+/// exceeds a size limit, `read` passes only the fields before the limit, or no field.
 pub(crate) fn read(head: &[u8], each: impl FnMut(&[u8], &[u8])) {
     let mut frames = head.to_vec();
     set_stream(&mut frames, 1);

@@ -54,7 +54,7 @@ pub enum ServerEvent {
 pub enum Content {
     /// The content is these bytes.
     Bytes(Vec<u8>),
-    /// The content is this number of filler bytes.
+    /// The content is filler bytes, whose number is the field.
     Filling(u64),
 }
 
@@ -346,8 +346,9 @@ impl H2Server {
         self.over
     }
 
-    /// Appends bytes to send, until `out` has at least `bytes_max` bytes or the flow-control
-    /// windows are used up. `filling` is filler content, at least as long as a frame.
+    /// Appends bytes to send to `out`, until `out` has at least `bytes_max` bytes or the client's
+    /// flow-control windows are exhausted. `filling` is filler content, at least as long as a
+    /// frame.
     pub fn write(&mut self, out: &mut Vec<u8>, bytes_max: usize, filling: &[u8]) {
         out.append(&mut self.pending_frames);
         let mut stuck = 0;

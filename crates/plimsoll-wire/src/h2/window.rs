@@ -49,10 +49,10 @@ impl PeerWindow {
     }
 }
 
-/// Applies a new initial window size, `size` bytes, that the peer announced. `first` is the old
-/// initial size, and becomes the new initial size. The windows of open streams change by the
-/// difference of the two sizes (RFC 9113, 6.9.2). Returns an error if a window exceeds the largest
-/// size.
+/// Applies a new initial window size, `size` bytes, that the peer announced. `first` refers to the
+/// old initial size, which the function replaces by the new initial size. The windows of open
+/// streams change by the difference of the two sizes (RFC 9113, 6.9.2). Returns an error if a
+/// window exceeds the largest size.
 pub(super) fn resize_windows<'a>(
     first: &mut u32,
     size: u32,
@@ -75,7 +75,7 @@ pub(super) struct OwnReceiveWindow {
 /// The effect of a frame's content on a receive window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WindowUse {
-    /// Enough of the window is left.
+    /// The content crossed no limit of the window, so no further window update is due.
     Plenty,
     /// At most half of the window is left now, so a window update is due.
     BelowHalf,

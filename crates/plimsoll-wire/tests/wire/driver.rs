@@ -220,8 +220,8 @@ fn receive_response_pieces<'a>(
     Ok(heard)
 }
 
-/// Returns what a connection reports about `bytes`, if the reports agree in one piece, byte by
-/// byte, in some random splits, and without wanted content. If the reports differ, returns a
+/// Returns the events that a connection reports about `bytes`. The events must be equal for every
+/// tested split, and also if the request does not want the content. If the events differ, returns a
 /// description of the difference.
 pub fn same_events_in_all_splits(method: &str, bytes: &[u8], random: &mut Random) -> Result<ReportedEvents, String> {
     let asked = request(method, b"", true);

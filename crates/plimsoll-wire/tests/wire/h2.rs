@@ -1,5 +1,5 @@
-//! Tests of the HTTP/2 client against frames written by hand, in all splits. The tests check what
-//! RFC 9113 demands of a client. The name of each test case says the expected outcome.
+//! Tests of the HTTP/2 client against frames written by hand, in all splits. The tests check the
+//! rules of RFC 9113 for clients. The name of each test case says the expected outcome.
 
 use crate::driver::{Random, request};
 use crate::h2_driver::{H2Outcome, H2Results, h2_requests, same_h2_events_in_all_splits};

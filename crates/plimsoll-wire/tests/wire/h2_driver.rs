@@ -18,8 +18,8 @@ pub enum H2Outcome {
     Refused,
 }
 
-/// What a client connection did while it was driven: the outcome of each exchange, and the resets
-/// and the GOAWAY that it sent.
+/// The results of a client connection under test: the outcome of each exchange, and the resets and
+/// the GOAWAY that the client sent.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct H2Results {
     /// The results of the GET on stream 1, the HEAD on stream 3 and the POST on stream 5.

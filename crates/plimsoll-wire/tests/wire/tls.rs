@@ -299,7 +299,8 @@ fn own_tls_client_and_server_agree_in_any_split() {
                 bytes.chunks(piece_bytes).for_each(|piece| _ = served.receive(piece, &mut asked).expect("is taken"));
                 bytes.clear();
                 if asked == b"question" && !std::mem::replace(&mut is_answered, true) {
-                    // Both ways to encrypt give records that the client decrypts, in any number.
+                    // The client must decrypt the records of both `encrypt` and `send`, even if a
+                    // plain text fills several records.
                     bytes.resize(60_000, b'x');
                     assert!(served.encrypt(&mut bytes));
                     assert!(served.send(&vec![b'x'; 40_000], &mut bytes));

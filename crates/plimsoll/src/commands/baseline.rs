@@ -61,7 +61,7 @@ fn listen_failure(listen: SocketAddr, error: &std::io::Error) -> Failure {
 
 fn serve_until_interrupted(scheme: &str, address: SocketAddr) {
     print(&format!("{scheme}://{address}\n"));
-    // If the address could not be printed, no client can know the address, so the server ends.
+    // If the address cannot be printed, no client learns the address, so the server ends.
     let told = plimsoll_study::output::write_failures().is_empty();
     while told && !plimsoll_sys::signal::is_stop_requested() {
         std::thread::sleep(Duration::from_millis(50));

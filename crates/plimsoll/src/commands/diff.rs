@@ -66,7 +66,7 @@ fn recording_names(args: &DiffArgs) -> ([String; 2], String) {
     }
 }
 
-/// Warns if two searches differ in more than the server, such as the machine or the SLO.
+/// Warns if two searches also differ in a condition other than the server, such as the SLO.
 fn warn_about_incomparable(args: &DiffArgs) {
     let read = |path: &Path| read_run(path, &path.display().to_string()).ok();
     let (Some(a), Some(b)) = (read(&args.a), read(&args.b)) else { return };

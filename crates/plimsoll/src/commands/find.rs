@@ -20,8 +20,8 @@ use plimsoll_study::gate::Gate;
 use plimsoll_study::log_replay;
 use plimsoll_study::quantity::{parse_positive_time, with_flag_name};
 
-/// The shortest time of a soak (a long load at the load line's rate), ns (10 s). A shorter soak
-/// would find no more than the search itself.
+/// The shortest time of a soak (a long load at the load line's rate), ns (10 s). A soak that is
+/// shorter than 10 s would find nothing that the search has not found.
 const SOAK_NS_MIN: u64 = 10_000_000_000;
 
 /// Converts the flags to a search.

@@ -54,8 +54,8 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
              rights",
         );
     }
-    // The link contains the host name of --name, because browsers compare the link with the
-    // certificate.
+    // The link contains the host name of --name, because browsers compare the host name of the link
+    // with the names in the certificate.
     let place = match args.name.as_ref().filter(|_| args.tls_cert.is_some()) {
         Some(name) if name.contains(':') => name.clone(),
         Some(name) => format!("{name}:{}", listens.port()),

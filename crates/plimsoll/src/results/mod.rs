@@ -100,8 +100,8 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Returns the finding without the evidence against the finding. The function is for code that
-    /// makes decisions, such as the choice of an exit code.
+    /// Returns the finding without the doubts about it (the reasons why its figures may be wrong).
+    /// The function is for code that makes decisions, such as the choice of an exit code.
     pub fn finding(&self) -> &Finding<'a> {
         self.finding.doubts_and_figures().1
     }
@@ -111,7 +111,7 @@ impl<'a> Results<'a> {
         Results { typed_url, ..self }
     }
 
-    /// Returns everything to show about the experiment, with the redacted record of its requests.
+    /// Returns the redacted experiment with its finding and profiles, for rendering in any format.
     pub fn view(&self) -> ResultView<'_> {
         let profiles = self.profiles.as_ref();
         ResultView { experiment: self.experiment, finding: &self.finding, profiles, typed_url: None }
@@ -197,7 +197,7 @@ pub fn print_report(report: &Report) {
 }
 
 /// Prints a report as text on one screen, with room for `lines_after` more lines. `more` is the
-/// flag that shows the omitted part.
+/// flag that prints the omitted lines, too.
 pub fn print_screen(report: &Report, lines_after: usize, more: &str) {
     let colour = std::io::stdout().is_terminal();
     print_unescaped(&render_shortened_report(report, colour, stdout_terminal_width(), LINES_MAX - lines_after, more));

@@ -22,7 +22,7 @@ fn with_window(plan: SimulatedPlan, warmup_ns: u64, length_ns: u64) -> Simulated
     })
 }
 
-/// Runs a plan and stops the run at this tick.
+/// Runs a plan and stops the run at the tick with the number `tick`.
 fn run_until_tick(plan: &SimulatedPlan, server: &SimServer, seed: u64, tick: u64) -> SimulatedRun {
     let mut ticks = 0;
     let sim = Simulation { plan, stripe: Stripe::WHOLE_SCHEDULE, server, machine: SimMachine::default(), seed }.run(

@@ -23,8 +23,9 @@ fn with_long_timeout(plan: SimulatedPlan) -> SimulatedPlan {
 
 #[test]
 fn an_open_loop_shows_the_whole_stall() {
-    // A tenth of the requests arrive in a stall and wait until the stall ends. So the p95 of the
-    // response time is half the length of a stall, and the p99 nine tenths of this length.
+    // A tenth of the requests arrive in a stall and wait until the stall ends. The p95 of the
+    // response time is therefore half the length of a stall, and the p99 is nine tenths of the
+    // length.
     let sim = run(&with_long_timeout(constant_rate_plan("1000@10s")), &stalling_server(), first_seed());
     let totals = sim.run.totals();
     let (p95, p99) = p95_p99_ms(&totals.routes_sum.response);

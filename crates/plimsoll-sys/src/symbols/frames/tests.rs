@@ -187,7 +187,7 @@ fn callers_are_unwound_as_far_as_rules_are_known() {
     ] {
         assert_eq!(walked(length, 0x8008, &rules), expect, "{length}");
     }
-    // These values of the frame pointer cannot point to a frame.
+    // The following values of the frame pointer cannot point to a frame.
     for frame in [0, 7, 0x7ff0, 0x9000, u64::MAX] {
         assert_eq!(walked(64, frame, &rules), [100], "{frame:#x}");
     }

@@ -1,4 +1,4 @@
-//! Splits a curl command line into words. The rules for splitting are those of a POSIX shell (and
+//! Splits a curl command line into words. The splitting follows the rules of a POSIX shell (and of
 //! bash, for `$'...'`), or of cmd.exe and Windows programs. Browsers copy command lines in the
 //! notation of a POSIX shell and in the notation of cmd.exe.
 //!

@@ -15,8 +15,8 @@ use std::collections::HashMap;
 /// The shortest value that is searched for in responses, in characters. Shorter values would match
 /// by chance.
 const FOUND_CHARS_MIN: usize = 6;
-/// The largest number of distinct values to search for. The limit bounds the time, because each
-/// value is searched for in all earlier responses.
+/// The largest number of distinct values to search for. The limit bounds the search time, because
+/// each value is searched for in all earlier responses.
 const SEARCHED_VALUES_MAX: usize = 100;
 /// The deepest nesting of JSON that is searched.
 const DEPTH_MAX: u32 = 16;

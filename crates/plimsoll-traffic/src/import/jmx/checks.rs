@@ -14,8 +14,8 @@ const TEST_TYPE_SUBSTRING: u64 = 16;
 const TEST_TYPE_OR: u64 = 32;
 
 /// Adds an assertion or extractor to a request. `None` means that the element is neither an
-/// assertion nor an extractor. An error is a note for the user: why the element is not imported, or
-/// how the imported capture differs from the extractor.
+/// assertion nor an extractor. A returned error is a note for the user: why the element is not
+/// imported, or how the imported capture differs from the extractor.
 pub fn add_check_or_capture(
     element: &Element,
     values: &TestPlanVariables,
@@ -264,9 +264,9 @@ fn read_json_assertion(element: &Element, values: &TestPlanVariables, expect: &m
     Ok(())
 }
 
-/// Returns the trimmed path, or an error if the path has no step, or a filter, function, slice or
-/// list.
-/// Wildcards and `..` are accepted, because plimsoll supports them.
+/// Returns the trimmed JSON path. Returns an error if the path has no step, or contains a filter,
+/// function, slice or list. Wildcards and `..` in a JSON path are accepted, because plimsoll
+/// supports them.
 fn check_json_path(path: &str) -> Result<String, String> {
     let path = path.trim();
     if !path.starts_with('$') || path.len() == 1 {

@@ -63,8 +63,8 @@ pub struct RequestUrl {
 }
 
 impl RequestUrl {
-    /// Returns two texts of the URL: without and with the default port. Both texts are equal if the
-    /// URL has another port.
+    /// Returns the URL as two texts, without and with the default port. If the URL has another
+    /// port, both texts contain this port.
     fn url_text_variants(&self) -> [String; 2] {
         let own = if self.scheme.eq_ignore_ascii_case("https") { "443" } else { "80" };
         let of = |port: &str| {

@@ -26,7 +26,7 @@ pub struct JmxReader {
 }
 
 /// The data table names in use, each with the last number that was appended to the name. The number
-/// is 1 while the name occurs only without a number.
+/// 1 means that only the name without a number is in use.
 #[derive(Default)]
 pub struct DataNames(HashMap<String, u64>);
 

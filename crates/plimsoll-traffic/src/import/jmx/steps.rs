@@ -11,7 +11,7 @@ use crate::file::TextPosition;
 
 /// The largest number of repetitions of a loop; a larger number is reduced to this limit.
 const TIMES_MAX: f64 = 1_000_000.0;
-/// Elements that display results or control JMeter itself. The import ignores these elements
+/// Elements that display results or control JMeter itself. The import ignores the listed elements
 /// without a note.
 const IGNORED_ELEMENTS: [&str; 8] = [
     "ResultCollector",
@@ -210,9 +210,9 @@ impl JmxReader {
         self.draft.note_omission(element.place(), format!("'{name}': a {} is not imported", short_text(kind)));
     }
 
-    /// Parses the condition of an If Controller. The result has two template values: the steps run
-    /// only if the first is not empty, or only if the second is empty. Both template values are
-    /// `None` for a condition that is always true. The result is `None` for a condition that is not
+    /// Parses the condition of an If Controller. Returns the pair (`if`, `unless`): steps run only
+    /// if the template value `if` is not empty, or only if `unless` is empty. Both template values
+    /// are `None` if the condition is always true. Returns `None` for a condition that is not
     /// supported.
     fn parse_condition(&self, text: &str) -> Option<(Option<String>, Option<String>)> {
         let text = text.trim();

@@ -148,8 +148,9 @@ impl JmxLoad {
         }
     }
 
-    /// Adds a timer with a rate of requests a minute, for each thread or for all threads together.
-    /// Returns false, without effect, if there is a timer already.
+    /// Stores the rate of a throughput timer in requests a minute, for each thread or for all
+    /// threads together. Returns false and changes nothing if the test plan already has a
+    /// throughput timer.
     pub fn set_timer_rate(&mut self, per_minute: f64, is_each: bool, at: TextPosition) -> bool {
         let group = self.is_in_group.then(|| self.groups.len() - 1);
         let is_first = self.timer_rate.is_none();

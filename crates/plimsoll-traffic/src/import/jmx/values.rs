@@ -35,8 +35,8 @@ pub struct TestPlanVariables {
     /// The columns of data tables as template values, by variable name.
     pub columns: HashMap<String, String>,
     pub data: Vec<DraftData>,
-    /// The first data table whose column names only its file states. Any unknown variable name may
-    /// be a column of this table.
+    /// The name of the first data table whose column names are in its data file, not in the test
+    /// plan. A variable that the test plan does not define may be a column of this data table.
     pub table_with_own_heading: Option<String>,
     /// The remaining memory budget for the expansion of all texts.
     pub budget: Cell<ParseBudget>,
@@ -125,8 +125,8 @@ fn undefined_variable_note(name: &str) -> String {
 }
 
 impl TestPlanVariables {
-    /// Converts a text from an enclosing element for use in the current thread group. The notes
-    /// name each variable that nothing sets in this thread group.
+    /// Converts a text from an enclosing element for use in the current thread group. A note names
+    /// each variable whose extractor is not visible in the current thread group.
     pub fn resolve_in_thread_group(&self, text: &DraftText) -> ConvertedText {
         let name_of = |value: &str| value.split(" | ").next().unwrap_or(value).to_owned();
         let lacks = std::cell::RefCell::new(BTreeSet::new());
@@ -151,7 +151,8 @@ impl TestPlanVariables {
         out
     }
 
-    /// Returns the converted text; `None` if the text has template values.
+    /// Returns the text with its references resolved; `None` if the resolved text has template
+    /// values.
     pub fn text_without_templates(&self, source: &str) -> Option<String> {
         self.convert_to_template(source).0.as_literal().map(str::to_owned)
     }

@@ -131,7 +131,7 @@ pub fn provisional_position(node: Node) -> TextPosition {
     TextPosition { line: 0, column: node.range().start }
 }
 
-/// Converts a provisional position of [`place`] to line and column.
+/// Converts a position that [`provisional_position`] returned to line and column.
 pub fn line_and_column(at: TextPosition, lines: &LinePositions) -> TextPosition {
     lines.position_at(at.column)
 }

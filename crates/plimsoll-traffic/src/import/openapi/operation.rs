@@ -111,8 +111,8 @@ impl<'a> Operation<'a, '_> {
         }
     }
 
-    /// Returns the parameters of the operation, and those of the path that the operation does not
-    /// override. Optional parameters without an example are omitted.
+    /// Returns the parameters of the operation, and the parameters of its path that the operation
+    /// does not override. Optional parameters without an example are omitted.
     fn parameters_to_send(&self, request_name: &str, draft: &mut Draft) -> Vec<&'a TreeNode> {
         let mut parameters: Vec<&TreeNode> = Vec::new();
         let mut keys = HashSet::new();
@@ -489,7 +489,7 @@ impl<'a> Operation<'a, '_> {
         self.report_omissions(sampler, request_name, draft);
     }
 
-    /// Returns the expectation of the request: one of the documented statuses of success and
+    /// Returns the expectation that the response has one of the documented statuses of success or
     /// redirection.
     fn response_expectation(&self) -> DraftExpect {
         let Some(responses) = field(self.node, "responses") else { return DraftExpect::default() };

@@ -14,15 +14,15 @@ use std::collections::{HashMap, HashSet};
 const DEPTH_MAX: usize = 24;
 /// The nesting depth from which an example contains required properties only.
 const OPTIONAL_DEPTH_MAX: usize = 5;
-/// The largest number of pieces (visited schemas and literal texts) of one example. The limit ends
-/// the examples of recursive schemas.
+/// The largest number of pieces (visited schemas and literal texts) of one example. The limit on
+/// pieces ends the examples of recursive schemas.
 const PIECES_MAX: usize = 4_000;
 /// The smallest cost of a piece (a visited schema or literal text) of an example, in bytes of the
 /// import's memory budget.
 const PIECE_BYTES: usize = 64;
 /// The largest number of values of an OpenAPI `enum` that are used; further values are ignored.
 const CHOICES_MAX: usize = 100;
-/// The largest number of list items in an example, also if the schema demands more.
+/// The largest number of list items in an example, even if the schema demands more.
 const ITEMS_MAX: f64 = 20.0;
 
 /// Generates examples for one parameter or body, and collects notes about omissions.

@@ -93,8 +93,8 @@ impl H2 {
         (std::mem::take(&mut self.reading) && self.wants_to_send()).then_some(ConnectionEvent::HasBytesToSend)
     }
 
-    /// Returns [`ConnectionEvent::WindowEmpty`] if the server has used up a flow-control window, at
-    /// most once for each received piece of bytes.
+    /// Returns [`ConnectionEvent::WindowEmpty`] if the server has exhausted a flow-control window,
+    /// and if no earlier event has reported the exhausted window.
     fn window_empty_event(&mut self) -> Option<ConnectionEvent<'static>> {
         std::mem::take(&mut self.window_empty_unreported).then_some(ConnectionEvent::WindowEmpty)
     }

@@ -115,7 +115,7 @@ fn run_comparison(
     let Ok(blocks) = blocks;
     let question = record(blocks);
     let mut study = Study::new(&question).map_err(|error| Failure::usage(error.to_string()))?;
-    // The flags are the same for all sides, so the first target represents all targets.
+    // All sides have the same flags, so the first target has the settings of every target.
     let base = targets[0].base.clone();
     let noted = StartNotes { warnings, adjustments: Vec::new() };
     let plans: Vec<&Plan> = targets.iter().map(|target| &target.base.plan).collect();

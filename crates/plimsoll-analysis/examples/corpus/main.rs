@@ -7,8 +7,8 @@
 //!   left out at a time), and writes `likelihoods.tsv`.
 //! - `corpus expect` writes `corpus/expected.tsv`: the cause that plimsoll names for each case.
 //! - `corpus score` prints the verdicts by cause, and how well the probabilities are calibrated.
-//! The likelihoods for each case are fitted to all other sets, without the set that contains the
-//! case.
+//!   The likelihoods for each case are fitted to all other sets, without the set that contains the
+//!   case.
 //! - `corpus show NAME` prints the observed values of one case. The command also prints the
 //!   probabilities of the causes, from likelihoods that are fitted without the set of the case.
 

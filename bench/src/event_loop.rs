@@ -261,7 +261,7 @@ impl<S: Service> Loop<S> {
                     slot => {
                         if let Some(Some(connection)) = self.slots.get_mut(slot as usize) {
                             connection.readable |= event.readable();
-                            connection.hangup |= event.hangup();
+                            connection.hangup |= event.is_hung_up();
                             self.run_connection_steps(slot as usize);
                         }
                     }

@@ -24,7 +24,7 @@ pub struct ConditionWatch {
     measured_from_ns: u64,
     /// The totals of all requests come first, then the totals of each named request.
     totals: Vec<ConditionTotals>,
-    reach_ns: u64,
+    bound_ns_max: u64,
 }
 
 /// The totals of all requests or of one route since the start of the run.
@@ -113,13 +113,19 @@ impl ConditionWatch {
             }))
         };
         let totals_index = conditions.0.iter().map(&mut about).collect();
-        ConditionWatch { conditions, totals_index, measured_from_ns: plan.load.warmup_ns, totals, reach_ns }
+        ConditionWatch {
+            conditions,
+            totals_index,
+            measured_from_ns: plan.load.warmup_ns,
+            totals,
+            bound_ns_max: reach_ns,
+        }
     }
 
     /// Adds the next tick, which ends at `end_ns` of schedule time. Returns the first condition
     /// that is true of the run so far; `None` if no condition is true.
     pub fn push(&mut self, end_ns: u64, tick: &Interval) -> Option<CrossedCondition> {
-        let reach_ns = self.reach_ns;
+        let reach_ns = self.bound_ns_max;
         self.totals.iter_mut().for_each(|figures| figures.push(end_ns, reach_ns, tick));
         let window_ns = end_ns.saturating_sub(self.measured_from_ns);
         if window_ns < units::SECOND {

@@ -12,8 +12,12 @@ use plimsoll_model::{EarlyStopReason, LoadSkipReason};
 pub fn stop_reason(stop: &EarlyStopReason) -> &str {
     match stop {
         EarlyStopReason::Interrupted => "interrupted",
-        EarlyStopReason::UsedUp => "the data file has no unused row left (pick = \"unique\" uses each row once)",
-        EarlyStopReason::Died(reason) | EarlyStopReason::Condition(reason) | EarlyStopReason::Shown(reason) => reason,
+        EarlyStopReason::RequestsExhausted => {
+            "the data file has no unused row left (pick = \"unique\" uses each row once)"
+        }
+        EarlyStopReason::CannotContinue(reason)
+        | EarlyStopReason::Condition(reason)
+        | EarlyStopReason::ResultCertain(reason) => reason,
     }
 }
 

@@ -81,7 +81,7 @@ pub struct Interference {
     /// used the core for something else. `None` means that the share is not known.
     pub steal_share: Option<f64>,
     /// Whether other processes, or the host of the virtual machine, disturbed the load.
-    pub disturbed: bool,
+    pub is_disturbed: bool,
     /// For a load that other processes disturbed, a sentence without a full stop about the
     /// disturbance. For an undisturbed load, a sentence that says which figure is not known and
     /// why; `None` if all figures are known.
@@ -154,13 +154,13 @@ impl Interference {
         let Some(host) = probes.host.as_ref().filter(|_| !probes.shares_machine()) else { return there };
         let here = Interference::from_machine_series(run, MachineSeries { probes, is_generator: true });
         let named = |others: &Interference, machine: &str| {
-            let reason = others.reason.as_ref().filter(|_| others.disturbed)?;
+            let reason = others.reason.as_ref().filter(|_| others.is_disturbed)?;
             Some(format!("{reason} (on {machine})"))
         };
         let reasons: Vec<String> =
             [named(&there, host), named(&here, "the machine that generates the load")].into_iter().flatten().collect();
         let reason = if reasons.is_empty() { there.reason } else { Some(reasons.join(", and ")) };
-        Interference { disturbed: there.disturbed || here.disturbed, reason, ..there }
+        Interference { is_disturbed: there.is_disturbed || here.is_disturbed, reason, ..there }
     }
 
     fn from_machine_series(run: &Run, machine: MachineSeries) -> Interference {
@@ -256,8 +256,8 @@ impl Interference {
                 steal_percent = steal_share * 100.0
             ));
         }
-        others.disturbed = !reasons.is_empty() && !only_failed_answers(&run.ledger());
-        if others.disturbed {
+        others.is_disturbed = !reasons.is_empty() && !only_failed_answers(&run.ledger());
+        if others.is_disturbed {
             others.reason = Some(reasons.join(", and "));
         }
         others
@@ -268,16 +268,16 @@ impl Interference {
     /// were disturbed.
     pub fn combine<'a>(loads: impl IntoIterator<Item = &'a Interference>, what: &str) -> Interference {
         let loads: Vec<&Interference> = loads.into_iter().collect();
-        let disturbed: Vec<&Interference> = loads.iter().copied().filter(|load| load.disturbed).collect();
+        let disturbed: Vec<&Interference> = loads.iter().copied().filter(|load| load.is_disturbed).collect();
         let mut all = Interference {
             cores: mean(&loads, |load| load.cores),
             machine_cores: loads.iter().map(|load| load.machine_cores).fold(0.0, f64::max),
             steal_share: mean(&loads, |load| load.steal_share),
-            disturbed: disturbed.len() as f64 > DISTURBED_LOADS_SHARE_MAX * loads.len() as f64,
+            is_disturbed: disturbed.len() as f64 > DISTURBED_LOADS_SHARE_MAX * loads.len() as f64,
             reason: None,
             span_ns: loads.iter().map(|load| load.span_ns).sum(),
         };
-        all.reason = if all.disturbed {
+        all.reason = if all.is_disturbed {
             Some(format!(
                 "{} in {} of {} {what}",
                 Interference::mean_disturbance_text(&disturbed),
@@ -313,7 +313,7 @@ impl Interference {
     /// Returns the doubt (evidence against a result) that disturbed loads raise; `None` for
     /// undisturbed loads.
     pub fn doubt(&self) -> Option<Doubt> {
-        let reason = self.reason.as_deref().filter(|_| self.disturbed)?;
+        let reason = self.reason.as_deref().filter(|_| self.is_disturbed)?;
         let text = format!("the machine was disturbed: {reason}; the server's real capacity may be higher");
         Some(Doubt { kind: DoubtKind::Interference, text: text.into() })
     }
@@ -568,8 +568,8 @@ mod tests {
             ),
         ] {
             let others = Interference::from_run(&simulated_run(&scene));
-            assert_eq!(others.reason.as_deref().filter(|_| others.disturbed), expect, "{name}: {others:?}");
-            assert_eq!(others.disturbed, expect.is_some(), "{name}");
+            assert_eq!(others.reason.as_deref().filter(|_| others.is_disturbed), expect, "{name}: {others:?}");
+            assert_eq!(others.is_disturbed, expect.is_some(), "{name}");
         }
         let unknown = Interference::from_run(&simulated_run(&SimulatedCores { server: None, ..QUIET_CORES }));
         let reason =
@@ -589,7 +589,7 @@ mod tests {
             sample.value = (at / 5 * 5) as f64 * 1e8;
         }
         let others = Interference::from_run(&late);
-        assert!(!others.disturbed, "{others:?}");
+        assert!(!others.is_disturbed, "{others:?}");
     }
 
     #[test]
@@ -598,7 +598,7 @@ mod tests {
         empty.probes = Probes::default();
         let others = Interference::from_run(&empty);
         assert_eq!(others.reason.as_deref(), Some("the CPU use of other processes is not known: no probe ran"));
-        assert!(!others.disturbed && others.cores.is_none() && others.steal_share.is_none());
+        assert!(!others.is_disturbed && others.cores.is_none() && others.steal_share.is_none());
         let mut old = simulated_run(&QUIET_CORES);
         old.probes.series.remove("host.cores");
         assert!(Interference::from_run(&old).reason.is_some_and(|why| why.contains("an older plimsoll")));
@@ -624,7 +624,7 @@ mod tests {
             figures.ledger.failed[kind as usize] = failed;
             run.push(0, Interval { routes: figures.into(), ..Interval::default() });
             let others = Interference::from_run(&run);
-            assert_eq!(others.disturbed, expect, "{succeeded} {failed} {kind:?}: {others:?}");
+            assert_eq!(others.is_disturbed, expect, "{succeeded} {failed} {kind:?}: {others:?}");
             // The CPU use of other processes is known, although the load does not count as
             // disturbed.
             assert!(others.cores.is_some_and(|cores| cores > 1.0), "{others:?}");
@@ -646,7 +646,7 @@ mod tests {
             Interference::combine(loads, "trials")
         };
         assert_eq!(over(6, 34).reason.as_deref(), Some("other processes used 1.4 of 2 cores in 34 of 40 trials"));
-        assert_eq!((over(39, 1).disturbed, over(39, 1).reason), (false, None));
+        assert_eq!((over(39, 1).is_disturbed, over(39, 1).reason), (false, None));
         assert!(over(10, 10).cores.is_some_and(|cores| (0.6..0.8).contains(&cores)));
         assert_eq!(over(0, 0), Interference::default());
     }

@@ -107,7 +107,7 @@ pub struct TrialOutcome {
     /// Planned length of the judged window (the part of the trial that counts), ns.
     pub planned_ns: u64,
     /// Whether the trial was stopped before the end of its schedule.
-    pub stopped: bool,
+    pub is_stopped_early: bool,
     /// Successes a second in the judged window (the part of the trial that counts). For a load of
     /// sessions, the unit is sessions a second.
     pub achieved_rps: f64,
@@ -166,7 +166,7 @@ pub struct Evidence {
     pub saturated_error: f64,
     /// Whether requests failed other than by timeout, a bound of the SLO is broken, and the backlog
     /// does not grow.
-    pub rejecting: bool,
+    pub has_rejections: bool,
     /// Whether requests failed before the judged window began. If requests failed so early, the
     /// saved tokens of a rate limiter are already exhausted.
     pub failed_before_window: bool,
@@ -177,7 +177,7 @@ pub struct Evidence {
     /// Mean service time in ns.
     pub service_mean_ns: f64,
     /// Whether the generator was the limit.
-    pub generator_limited: bool,
+    pub is_generator_limited: bool,
     /// Share of its time that the busiest worker thread of the generator worked, 0..=1.
     pub work_share: f64,
     /// Stalls: times without any response although requests waited.
@@ -203,13 +203,13 @@ impl Evidence {
 impl TrialOutcome {
     /// Whether other processes disturbed a trial that did not pass.
     pub fn is_disturbed(&self) -> bool {
-        self.verdict == Verdict::Void && self.interference.disturbed
+        self.verdict == Verdict::Void && self.interference.is_disturbed
     }
 
     /// Whether a trial is void for a reason other than a disturbance by other processes: plimsoll
     /// was too slow.
     pub fn is_void_undisturbed(&self) -> bool {
-        self.verdict == Verdict::Void && !self.interference.disturbed
+        self.verdict == Verdict::Void && !self.interference.is_disturbed
     }
 
     /// Returns the verdict as outputs show it: `disturbed` instead of `void` if other processes
@@ -248,7 +248,7 @@ impl TrialOutcome {
             start_ns: 0,
             duration_ns: SECOND,
             planned_ns: SECOND,
-            stopped: false,
+            is_stopped_early: false,
             achieved_rps,
             success_rate: 1.0,
             p50_ns: SECOND / 1000,
@@ -301,7 +301,7 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
         start_ns,
         duration_ns: window.length_ns(),
         planned_ns: planned_end_ns - from_ns,
-        stopped,
+        is_stopped_early: stopped,
         achieved_rps: if seconds > 0.0 {
             succeeded_in_window as f64 / seconds / summary.requests_per_session
         } else {
@@ -325,7 +325,7 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
             failed_before_window,
             littles_law_gap: littles_law_gap(run),
             service_mean_ns: summary.routes_sum.service.mean_ns,
-            generator_limited: summary.generator.is_limit,
+            is_generator_limited: summary.generator.is_limit,
             work_share: summary.generator.work_share,
             ..Evidence::default()
         },
@@ -341,7 +341,7 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
             // the backlog has drained.
             let (verdict, reason) = match &run.ending {
                 Some(LoadEnd::Stopped(stop)) => {
-                    let has_drained = matches!(stop, EarlyStopReason::Shown(_));
+                    let has_drained = matches!(stop, EarlyStopReason::ResultCertain(_));
                     (if has_drained { Verdict::Pass } else { Verdict::Void }, format::stop_reason(stop).to_owned())
                 }
                 _ => (Verdict::Fail, "the server's backlog did not drain before this load ended".to_owned()),
@@ -355,7 +355,7 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
             }
             let (series, inside) = window_series(run, &window);
             let rejecting = rejected_requests(&ledger) >= REJECTIONS_MIN && rejects_surplus(&series[..inside], slo);
-            outcome.evidence.rejecting = rejecting;
+            outcome.evidence.has_rejections = rejecting;
             // A stall at the end of the window lasts until the last responses, which arrive after
             // the window.
             outcome.evidence.stalls = stalls::detect_stalls(complete_ticks(&series), window.tick_ns);
@@ -399,7 +399,7 @@ fn rejects_surplus(series: &[TickFigures], slo: &Slo) -> bool {
 /// stops a trial whose verdict is certain, and at the end of a closed loop.
 fn success_rate(ledger: &Ledger, run: &Run) -> f64 {
     let ended = Ledger { scheduled: ledger.scheduled.saturating_sub(ledger.in_flight), in_flight: 0, ..*ledger };
-    let is_shown = matches!(&run.ending, Some(LoadEnd::Stopped(EarlyStopReason::Shown(_))));
+    let is_shown = matches!(&run.ending, Some(LoadEnd::Stopped(EarlyStopReason::ResultCertain(_))));
     let is_closed = matches!(run.plan.load.shape, LoadShape::Closed { .. });
     match ended.finished_requests() > 0 && (is_shown || is_closed) {
         true => ended.success_rate().min(1.0),
@@ -424,14 +424,16 @@ fn breaks_success_by_refusals(outcome: &TrialOutcome, run: &Run, slo: &Slo) -> b
 /// Makes a trial that other processes disturbed void, unless it is an open trial that passed. The
 /// disturbance becomes the reason of the verdict, even if the generator was the limit too.
 fn void_if_disturbed(outcome: &mut TrialOutcome) {
-    let Some(reason) = outcome.interference.reason.clone().filter(|_| outcome.interference.disturbed) else { return };
+    let Some(reason) = outcome.interference.reason.clone().filter(|_| outcome.interference.is_disturbed) else {
+        return;
+    };
     match (outcome.load, outcome.verdict) {
         (OfferedLoad::Rate(_), Verdict::Pass) => {
             outcome.reason = std::mem::take(&mut outcome.reason).words(format!(", although {reason}"));
         }
         _ => {
             (outcome.verdict, outcome.reason) = (Verdict::Void, reason.into());
-            outcome.evidence.generator_limited = false;
+            outcome.evidence.is_generator_limited = false;
         }
     }
 }
@@ -452,7 +454,7 @@ fn judge_open_trial(
 
     // Evaluate the bounds of the SLO. At the end of a complete trial every unanswered request is
     // bad. In a trial that was stopped early only overdue requests are bad.
-    let whole = !outcome.stopped;
+    let whole = !outcome.is_stopped_early;
     let mut worst: Option<(f64, u64, Option<u64>, String)> = None;
     let mut bounds_hold = true;
     for (at, allowance) in watch.watched_allowances().enumerate() {
@@ -510,10 +512,10 @@ fn judge_open_trial(
     let grows = growth > BACKLOG_GROWTH_SHARE_MAX * arrivals && growth > guard;
 
     let falling_behind = evidence.backlog_growth_share > BACKLOG_GROWTH_SHARE_MAX;
-    evidence.rejecting = rejected_requests(ledger) > 0 && !bounds_hold && !falling_behind;
+    evidence.has_rejections = rejected_requests(ledger) > 0 && !bounds_hold && !falling_behind;
     if (grows || certain.is_some() || !bounds_hold)
-        && (falling_behind || evidence.rejecting)
-        && let Some((rps, error)) = saturated_throughput(series, window.tick_ns, evidence.rejecting)
+        && (falling_behind || evidence.has_rejections)
+        && let Some((rps, error)) = saturated_throughput(series, window.tick_ns, evidence.has_rejections)
     {
         (evidence.saturated_rps, evidence.saturated_error) = (Some(rps / summary.requests_per_session), error);
     }
@@ -528,7 +530,7 @@ fn judge_open_trial(
         // The reason why requests were not sent is more informative than the number of unsent
         // requests.
         (Verdict::Fail, generator.reason.clone().unwrap_or_else(|| reason.into()))
-    } else if outcome.stopped {
+    } else if outcome.is_stopped_early {
         (Verdict::Void, "the trial ended before its verdict was certain".into())
     } else if !bounds_hold {
         let reason = generator.reason.clone().unwrap_or_else(|| sentence.into());
@@ -554,7 +556,7 @@ fn judge_open_trial(
 /// otherwise `None`. Requests scheduled early in a stall are late even if the generator is fast
 /// enough.
 fn longest_breaking_stall_ns(stalls: &[Stall], watch: &TrialWatch, window: &JudgedWindow) -> Option<u64> {
-    let of_server = || stalls.iter().filter(|stall| stall.ended && stall.request_was_sent);
+    let of_server = || stalls.iter().filter(|stall| stall.has_ended_within_load && stall.has_waiting_sent_request);
     let length_ns = window.length_ns() as f64;
     let broken = watch.watched_allowances().any(|allowance| {
         let beyond_ns = |bound_ns| of_server().map(|stall| stall.time_beyond_bound_ns(bound_ns)).sum::<u64>() as f64;

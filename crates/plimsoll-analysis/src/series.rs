@@ -15,7 +15,7 @@ pub struct IntervalFigures {
     pub length_s: f64,
     /// Whether the interval lies after the end of the load's schedule, where only late responses
     /// arrive.
-    pub after: bool,
+    pub is_after_schedule: bool,
     /// Scheduled requests, 1/s.
     pub scheduled_rps: f64,
     /// Requests that succeeded, 1/s.
@@ -64,7 +64,7 @@ pub fn figures_over_time(run: &Run, columns_max: usize) -> Vec<IntervalFigures> 
         IntervalFigures {
             start_s,
             length_s,
-            after: run.window_ns.1 > 0 && start_s * 1e9 >= run.window_ns.1 as f64,
+            is_after_schedule: run.window_ns.1 > 0 && start_s * 1e9 >= run.window_ns.1 as f64,
             scheduled_rps: rate(whole.ledger.scheduled),
             // A completion after the measured window counts in the ledger, but not in the
             // throughput. If a request was scheduled before the window, its completion counts in

@@ -13,10 +13,10 @@ pub struct Stall {
     /// bound.
     pub length_ns: u64,
     /// Whether the stall ended before the end of the load.
-    pub ended: bool,
+    pub has_ended_within_load: bool,
     /// Whether a request that was already sent waited through the whole stall. If a sent request
     /// waited, the server was the reason for the stall, whatever the generator did.
-    pub request_was_sent: bool,
+    pub has_waiting_sent_request: bool,
 }
 
 impl Stall {
@@ -24,7 +24,7 @@ impl Stall {
     /// longer than `bound_ns`. If the load ended during the stall, the stall is assumed to last
     /// twice its observed length.
     pub fn time_beyond_bound_ns(&self, bound_ns: u64) -> u64 {
-        let whole_ns = if self.ended { self.length_ns } else { self.length_ns.saturating_mul(2) };
+        let whole_ns = if self.has_ended_within_load { self.length_ns } else { self.length_ns.saturating_mul(2) };
         whole_ns.saturating_sub(bound_ns).min(self.length_ns)
     }
 }
@@ -78,8 +78,8 @@ pub(crate) fn detect_stalls(series: &[TickFigures], tick_ns: u64) -> Vec<Stall> 
         stalls.push(Stall {
             at_ns: from as u64 * tick_ns,
             length_ns: slowest_ns.unwrap_or(silent_ns),
-            ended: answered.is_some(),
-            request_was_sent: answered.is_some_and(|seen| seen.slowest_service_ns + tick_ns >= silent_ns),
+            has_ended_within_load: answered.is_some(),
+            has_waiting_sent_request: answered.is_some_and(|seen| seen.slowest_service_ns + tick_ns >= silent_ns),
         });
     };
     let mut from = None;
@@ -179,7 +179,8 @@ mod tests {
             [(0, 250, Some(true)), (20, 250, Some(true)), (0, 40, Some(false)), (80, 250, None), (80, 40, None)]
         {
             let seen = [calm, silent(without_core_ms), silent(without_core_ms), late(service_ms), calm];
-            let found: Vec<bool> = detect_stalls(&seen, TICK_NS).iter().map(|stall| stall.request_was_sent).collect();
+            let found: Vec<bool> =
+                detect_stalls(&seen, TICK_NS).iter().map(|stall| stall.has_waiting_sent_request).collect();
             assert_eq!(found.first().copied(), expect, "{without_core_ms} {service_ms}");
         }
     }

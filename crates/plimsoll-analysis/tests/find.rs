@@ -158,7 +158,7 @@ fn constant_interference_gives_a_correct_load_line() {
         let tell = || format!("{name}, {budget_s} s\n{}", simulator::format_search(&findings, model.capacity));
         let line = findings.load_line_rps;
         assert!(findings.elapsed_s <= budget_s as f64, "{}", tell());
-        assert!(findings.interference.disturbed, "{}", tell());
+        assert!(findings.interference.is_disturbed, "{}", tell());
         // Other processes take half of the capacity from the server, so the load line is about half
         // of the undisturbed load line.
         assert!(line.rps > 0.45 * model.capacity && line.rps <= 0.51 * model.capacity, "{}", tell());
@@ -210,7 +210,7 @@ fn intermittent_cpu_burners_do_not_move_the_load_line() {
         let truth = model.true_line_share() * model.capacity;
         let findings = simulator::search_with_interference(model, first_seed(), 60 * SECOND, burners);
         let tell = || format!("{name}\n{}", simulator::format_search(&findings, truth));
-        assert!(findings.elapsed_s <= 60.0 && findings.interference.disturbed, "{}", tell());
+        assert!(findings.elapsed_s <= 60.0 && findings.interference.is_disturbed, "{}", tell());
         assert!(!matches!(findings.stopped_by, StopReason::Client | StopReason::NothingSucceeds), "{}", tell());
         let line = findings.load_line_rps;
         assert!((0.75..=1.03).contains(&(line.rps / truth)), "{}", tell());
@@ -223,7 +223,11 @@ fn intermittent_cpu_burners_do_not_move_the_load_line() {
         .expect("a model")
         .with_seeded_capacity(first_seed());
     let findings = simulator::simulate_search(model, first_seed(), 20 * SECOND, None);
-    assert!(!findings.interference.disturbed && findings.interference.reason.is_none(), "{:?}", findings.interference);
+    assert!(
+        !findings.interference.is_disturbed && findings.interference.reason.is_none(),
+        "{:?}",
+        findings.interference
+    );
 }
 
 #[test]
@@ -285,7 +289,7 @@ fn check_searches_with_stalls(name: &str, budget_s: u64, seeds: u64, above_max: 
         let line = findings.load_line_rps;
         let tell = simulator::format_search(&findings, model.capacity);
         assert!(
-            line.confirmed || line.rps == 0.0 || findings.doubts.inline_texts().next().is_some(),
+            line.is_confirmed || line.rps == 0.0 || findings.doubts.inline_texts().next().is_some(),
             "{name}, seed {seed}\n{tell}"
         );
         if share == 0.0 {
@@ -325,7 +329,7 @@ fn a_load_line_below_the_generator_limit_is_confirmed() {
             let line = findings.load_line_rps;
             let tell = || format!("seed {seed}, {budget_s} s\n{}", simulator::format_search(&findings, fast.capacity));
             assert_eq!(
-                (findings.stopped_by, line.upper, line.confirmed),
+                (findings.stopped_by, line.upper, line.is_confirmed),
                 (StopReason::Client, None, true),
                 "{}",
                 tell()
@@ -576,7 +580,7 @@ fn random_outcome(rng: &mut Rng) -> TrialOutcome {
         start_ns: random_faulty_count(rng),
         duration_ns: random_faulty_count(rng),
         planned_ns: random_faulty_count(rng),
-        stopped: rng.uniform_below(2) == 0,
+        is_stopped_early: rng.uniform_below(2) == 0,
         achieved_rps: random_faulty_figure(rng),
         success_rate: random_faulty_figure(rng),
         p50_ns: random_faulty_count(rng),
@@ -585,7 +589,7 @@ fn random_outcome(rng: &mut Rng) -> TrialOutcome {
         verdict: [Verdict::Pass, Verdict::Fail, Verdict::Fail, Verdict::Void][rng.uniform_below(4) as usize],
         reason: Sentence::default(),
         interference: Interference {
-            disturbed: rng.uniform_below(4) == 0,
+            is_disturbed: rng.uniform_below(4) == 0,
             cores: Some(random_faulty_figure(rng)),
             ..Interference::default()
         },
@@ -601,11 +605,11 @@ fn random_outcome(rng: &mut Rng) -> TrialOutcome {
             backlog_end: random_faulty_count(rng),
             saturated_rps: (rng.uniform_below(4) > 0).then(|| random_faulty_figure(rng)),
             saturated_error: random_faulty_figure(rng),
-            rejecting: rng.uniform_below(4) == 0,
+            has_rejections: rng.uniform_below(4) == 0,
             failed_before_window: rng.uniform_below(2) == 0,
             littles_law_gap: (rng.uniform_below(2) == 0).then(|| random_faulty_figure(rng)),
             service_mean_ns: random_faulty_figure(rng),
-            generator_limited: rng.uniform_below(4) == 0,
+            is_generator_limited: rng.uniform_below(4) == 0,
             work_share: random_faulty_figure(rng),
             ..Evidence::default()
         },
@@ -632,7 +636,7 @@ fn random_outcome_of_plan(measure: &PlannedTrial, start_ns: u64, rng: &mut Rng) 
         start_ns,
         duration_ns: to_ns - from_ns,
         planned_ns: to_ns - from_ns,
-        stopped: verdict == Verdict::Fail,
+        is_stopped_early: verdict == Verdict::Fail,
         achieved_rps: offered * rng.next_f64(),
         success_rate: rng.next_f64(),
         p50_ns: rng.uniform_below(SECOND),
@@ -647,9 +651,9 @@ fn random_outcome_of_plan(measure: &PlannedTrial, start_ns: u64, rng: &mut Rng) 
             unanswered: rng.uniform_below(3) * rng.uniform_below(offered as u64 + 1),
             saturated_rps: saturated.then_some(offered * rng.next_f64()),
             saturated_error: 0.01 * rng.next_f64(),
-            rejecting: saturated && rng.uniform_below(4) == 0,
+            has_rejections: saturated && rng.uniform_below(4) == 0,
             failed_before_window: rng.uniform_below(2) == 0,
-            generator_limited: verdict == Verdict::Void,
+            is_generator_limited: verdict == Verdict::Void,
             ..Evidence::default()
         },
         interference: Interference::default(),
@@ -728,8 +732,8 @@ proptest! {
                     prop_assert!(line.lower <= line.rps && line.rps <= line.upper.unwrap_or(f64::INFINITY), "{line:?}");
                     let confirms = findings.trials.iter().filter(|t| t.purpose == LoadPurpose::Confirm);
                     let near = confirms.filter(|t| t.offered_rps().is_some_and(|rate| rate >= 0.98 * line.lower)).count();
-                    prop_assert!(!line.confirmed || near > 0, "{findings:?}");
-                    prop_assert!(line.confirmed || line.rps == 0.0 || doubted("not confirmed"), "{findings:?}");
+                    prop_assert!(!line.is_confirmed || near > 0, "{findings:?}");
+                    prop_assert!(line.is_confirmed || line.rps == 0.0 || doubted("not confirmed"), "{findings:?}");
                     prop_assert!(line.has_estimate || findings.budget_for_estimate_s.is_none_or(|s| s > 0.0), "{findings:?}");
                     break;
                 }

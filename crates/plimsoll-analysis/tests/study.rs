@@ -206,7 +206,7 @@ fn levels_are_visited_in_turn_and_count_despite_interference() {
             let figures = level.figures().expect("measured");
             assert!(figures.is_error_between_visits && figures.error.is_some());
         }
-        assert_eq!(found.interference.disturbed, disturbed, "{:?}", found.interference);
+        assert_eq!(found.interference.is_disturbed, disturbed, "{:?}", found.interference);
         // If other processes use the machine for half of the time, the goodput differs between the
         // visits (separate loads) of a level. The interval of the level's goodput shows the
         // variation between the visits.
@@ -258,7 +258,7 @@ fn skipped_levels_are_recorded() {
         .remarks
         .iter()
         .filter_map(|remark| match remark {
-            ExperimentEvent::Unheld { tag, reason: LoadSkipReason::NoTime } => Some(tag.turn),
+            ExperimentEvent::LoadSkipped { tag, reason: LoadSkipReason::NoTime } => Some(tag.turn),
             _ => None,
         })
         .collect();
@@ -469,7 +469,7 @@ fn a_soak_reports_how_long_the_line_was_sustained() {
         assert!((from_s..=to_s).contains(&soak.met_s), "{kind:?}: {soak:?}");
         assert!(expect(soak.violation.as_ref().map(|broke| broke.manner)), "{kind:?}: {}", soak.soak_result_text());
         let line = found.findings.load_line_rps;
-        assert_eq!((line.confirmed, line.rps > 0.0), (soak.violation.is_none(), soak.met_s > 0.0), "{kind:?}");
+        assert_eq!((line.is_confirmed, line.rps > 0.0), (soak.violation.is_none(), soak.met_s > 0.0), "{kind:?}");
     }
 }
 
@@ -535,7 +535,7 @@ fn overload_steps_exceed_the_load_line_and_return() {
 #[test]
 fn overload_steps_without_a_load_line_use_peak_throughput() {
     let asked = ExperimentSpec::Overload(overload_spec(None));
-    let stalling = StallPattern { from_ms: 600, to_ms: 700, gap_ms: 2_000, random: false };
+    let stalling = StallPattern { from_ms: 600, to_ms: 700, gap_ms: 2_000, is_exponential: false };
     let recorded =
         simulator::simulate_study(&asked, &[serial_server(ServerKind::Stalls(stalling))], 1, NO_INTERFERENCE);
     let experiment = self::experiment_from_recording(&asked, &recorded);

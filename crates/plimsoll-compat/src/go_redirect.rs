@@ -73,7 +73,7 @@ impl RedirectHop {
         }
         let path = match redirect_target(&location, &self.path, origin) {
             Ok(path) => path,
-            Err(RedirectRefusal::Elsewhere | RedirectRefusal::TooOften) => return RedirectStep::OtherServer,
+            Err(RedirectRefusal::OtherOrigin | RedirectRefusal::TooManyRedirects) => return RedirectStep::OtherServer,
         };
         let (scheme, rest) = self.url.split_once("://").unwrap_or(("http", &self.url));
         // If `Location` is an absolute URL, the next request goes to the host in `Location`.

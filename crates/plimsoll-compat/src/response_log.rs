@@ -86,11 +86,11 @@ pub struct ResponseRow {
 #[derive(Debug, Clone, Default)]
 pub struct ResponseTally {
     /// Times in ns from the intended start until the first byte was sent.
-    pub connect: Histogram,
+    pub connect_times_ns: Histogram,
     /// Times in ns from the first sent byte until the first byte of the response.
-    pub wait: Histogram,
+    pub wait_times_ns: Histogram,
     /// Times in ns from the first byte of the response until the last byte of the response.
-    pub read: Histogram,
+    pub read_times_ns: Histogram,
     /// Service times in ns: from sending the request until the complete response.
     pub service_time: Histogram,
     /// Response times in ns: from the intended start until the complete response.
@@ -114,7 +114,7 @@ pub struct ResponseTally {
     pub redirects_to_other_servers: u64,
     /// The number of responses after which the server keeps the connection open, as ab counts them:
     /// responses with the header fields `Content-Length` and `Connection: keep-alive`.
-    pub kept_alive: u64,
+    pub keep_alive_response_count: u64,
     /// The rows of single responses. In the tally of all workers, the rows are sorted by the time
     /// at which the response ended.
     pub rows: Vec<ResponseRow>,
@@ -141,7 +141,7 @@ impl ResponseTally {
     }
 
     /// Returns the number of responses whose status is not 2xx.
-    pub fn not_2xx(&self) -> u64 {
+    pub fn non_2xx_response_count(&self) -> u64 {
         self.statuses.iter().filter(|(status, _)| !(200..300).contains(*status)).map(|(_, count)| count).sum()
     }
 
@@ -149,9 +149,9 @@ impl ResponseTally {
         let ResponseTimes { intended_ns, sent_ns, first_byte_ns, done_ns } = answer.times;
         let ns = |from: u64, to: u64| to.saturating_sub(from);
         let (connect_ns, total_ns) = (ns(intended_ns, sent_ns), ns(intended_ns, done_ns));
-        self.connect.record(connect_ns);
-        self.wait.record(ns(sent_ns, first_byte_ns));
-        self.read.record(ns(first_byte_ns, done_ns));
+        self.connect_times_ns.record(connect_ns);
+        self.wait_times_ns.record(ns(sent_ns, first_byte_ns));
+        self.read_times_ns.record(ns(first_byte_ns, done_ns));
         self.service_time.record(ns(sent_ns, done_ns));
         self.response_time.record(total_ns);
         *self.statuses.entry(answer.status).or_default() += 1;
@@ -163,7 +163,7 @@ impl ResponseTally {
             stays |= name.eq_ignore_ascii_case(b"connection") && value.eq_ignore_ascii_case(b"keep-alive");
             has_length |= name.eq_ignore_ascii_case(b"content-length");
         }
-        self.kept_alive += u64::from(stays && has_length);
+        self.keep_alive_response_count += u64::from(stays && has_length);
         if self.rows.len() < rows_max {
             let us = |ns: u64| u32::try_from(ns / 1000).unwrap_or(u32::MAX);
             self.rows.push(ResponseRow {
@@ -180,9 +180,9 @@ impl ResponseTally {
 
     fn merge(&mut self, other: &ResponseTally) {
         for (all, part) in [
-            (&mut self.connect, &other.connect),
-            (&mut self.wait, &other.wait),
-            (&mut self.read, &other.read),
+            (&mut self.connect_times_ns, &other.connect_times_ns),
+            (&mut self.wait_times_ns, &other.wait_times_ns),
+            (&mut self.read_times_ns, &other.read_times_ns),
             (&mut self.service_time, &other.service_time),
             (&mut self.response_time, &other.response_time),
         ] {
@@ -197,7 +197,7 @@ impl ResponseTally {
         self.head_bytes += other.head_bytes;
         self.content_bytes += other.content_bytes;
         self.different_length_count += other.different_length_count;
-        self.kept_alive += other.kept_alive;
+        self.keep_alive_response_count += other.keep_alive_response_count;
         if self.redirects_beyond_limit.0 == 0 {
             self.redirects_beyond_limit.1.clone_from(&other.redirects_beyond_limit.1);
         }
@@ -310,7 +310,9 @@ impl AuthorFactory for ResponseLog {
             );
         }
         match self.0.fatal_failure.get() {
-            Some(failure) => ControlFlow::Break(EarlyStopReason::Died(format!("a request failed ({failure:?})"))),
+            Some(failure) => {
+                ControlFlow::Break(EarlyStopReason::CannotContinue(format!("a request failed ({failure:?})")))
+            }
             None => ControlFlow::Continue(()),
         }
     }
@@ -477,8 +479,8 @@ mod tests {
         authors[1].author.receive_lost_response(&LostResponse { mark: 0, failure: RequestFailure::Reset, times });
         assert!(heard.may_continue().is_break());
         let tally = heard.merged_tally();
-        assert_eq!((tally.response_count(), tally.completed_count(), tally.not_2xx()), (2, 3, 1));
-        assert_eq!((tally.different_length_count, tally.kept_alive, tally.content_bytes), (1, 1, 5));
+        assert_eq!((tally.response_count(), tally.completed_count(), tally.non_2xx_response_count()), (2, 3, 1));
+        assert_eq!((tally.different_length_count, tally.keep_alive_response_count, tally.content_bytes), (1, 1, 5));
         assert_eq!(tally.head_bytes, head.len() as u64 + 30);
         assert_eq!(
             (tally.failure_count(RequestFailure::Reset), heard.fatal_failure()),
@@ -487,6 +489,6 @@ mod tests {
         let row = ResponseRow { intended_us: 1000, connect_us: 200, wait_us: 2000, total_us: 2700, status: 200 };
         assert_eq!(tally.rows, [row, ResponseRow { status: 404, ..row }]);
         assert_eq!(heard.first_response(), FirstResponse { server: "s/1".into(), content_bytes: 2 });
-        assert_eq!((tally.service_time.max_ns(), tally.read.min_ns()), (2_500_000, 500_000));
+        assert_eq!((tally.service_time.max_ns(), tally.read_times_ns.min_ns()), (2_500_000, 500_000));
     }
 }

@@ -49,10 +49,10 @@ pub trait FinishedLoad {
     fn run(&self) -> &Run;
 
     /// Returns whether the load generator was the limit instead of the server.
-    fn generator_limited(&self) -> bool;
+    fn is_generator_limited(&self) -> bool;
 
     /// Computes the results of the load, and returns a function that prints plimsoll's own results.
-    fn results(&self) -> Result<PrintResults<'_>, Failure>;
+    fn build_results_printer(&self) -> Result<PrintResults<'_>, Failure>;
 
     /// Writes notes about the load to standard error: plimsoll's own notes, then the tool's notes
     /// `notes`.

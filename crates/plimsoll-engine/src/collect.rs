@@ -69,7 +69,7 @@ pub enum PartReport {
         /// The first failed response of each kind that the ended worker thread or process received.
         failed_answers: Vec<FailedResponse>,
         /// Whether the worker thread or process ended early because its requests ran out.
-        used_up: bool,
+        is_out_of_requests: bool,
     },
     /// The part (worker thread or process) is lost and sends no more reports. The loss of a part
     /// ends the load, because the remaining parts would send fewer requests than planned. A part
@@ -104,7 +104,7 @@ pub struct Collector {
     /// The sums of the ticks for which the reports of some parts are still missing, by tick number.
     incomplete_ticks: BTreeMap<u64, Interval>,
     stop_reason: Option<EarlyStopReason>,
-    used_up: bool,
+    is_out_of_requests: bool,
     window_end_ns: u64,
     origin_ns: u64,
 }
@@ -121,7 +121,7 @@ impl Collector {
             ledgers: vec![BTreeMap::new(); parts.max(1)],
             incomplete_ticks: BTreeMap::new(),
             stop_reason: None,
-            used_up: false,
+            is_out_of_requests: false,
             window_end_ns: 0,
             origin_ns: 0,
         }
@@ -155,8 +155,8 @@ impl Collector {
                     Entry::Occupied(mut sum) => sum.get_mut().merge_parallel(&interval),
                 }
             }
-            PartReport::Done { part, window_end_ns, failed_answers, used_up } => {
-                self.used_up |= used_up;
+            PartReport::Done { part, window_end_ns, failed_answers, is_out_of_requests } => {
+                self.is_out_of_requests |= is_out_of_requests;
                 merge_first_failures(&mut self.run.failed_answers, &failed_answers);
                 self.ticks_reported[part] = u64::MAX;
                 self.window_end_ns = self.window_end_ns.max(window_end_ns);
@@ -222,7 +222,7 @@ impl Collector {
         self.run.window_ns = (self.measured_from_ns.min(self.window_end_ns), self.window_end_ns);
         self.run.ending = Some(match self.stop_reason {
             Some(reason) => LoadEnd::Stopped(reason),
-            None if self.used_up => LoadEnd::Stopped(EarlyStopReason::UsedUp),
+            None if self.is_out_of_requests => LoadEnd::Stopped(EarlyStopReason::RequestsExhausted),
             None => LoadEnd::Finished,
         });
         self.run
@@ -250,12 +250,12 @@ mod tests {
         let mut plan = Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(2.0) });
         plan.load.duration_ns = Some(10 * Plan::TICK_NS);
         let injectors = vec![Injector::default(); 2];
-        let why = || EarlyStopReason::Died("part 2 is gone".to_owned());
+        let why = || EarlyStopReason::CannotContinue("part 2 is gone".to_owned());
         let done = |part: usize, ticks: u64| PartReport::Done {
             part,
             window_end_ns: ticks * Plan::TICK_NS,
             failed_answers: Vec::new(),
-            used_up: false,
+            is_out_of_requests: false,
         };
         // Each case has the reports after the loss of a part, the end of the measured window in
         // ticks, and how the run ends.
@@ -263,7 +263,7 @@ mod tests {
             (vec![tick_report(0, 2, 0, 1), done(0, 3)], 3, LoadEnd::Stopped(why())),
             // If both parts of the load are lost, the reason of the first loss counts.
             (
-                vec![PartReport::Lost { part: 0, why: EarlyStopReason::Died("so is part 1".to_owned()) }],
+                vec![PartReport::Lost { part: 0, why: EarlyStopReason::CannotContinue("so is part 1".to_owned()) }],
                 2,
                 LoadEnd::Stopped(why()),
             ),

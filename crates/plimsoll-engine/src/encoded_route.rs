@@ -58,11 +58,11 @@ pub struct EncodedRoute {
     pub ok_grpc: Option<GrpcStatusSet>,
     /// Whether the route's responses are streams, so that the arrival time of each message is
     /// recorded.
-    pub times_messages: bool,
+    pub has_message_times: bool,
     /// The maximum time from the start of a request to the last byte of its response, ns.
     pub timeout_ns: u64,
     /// The maximum number of redirects that one request of the route may follow.
-    pub follow: u8,
+    pub redirects_max: u8,
     /// Which parts of the route's responses are stored.
     pub retention: ResponseRetention,
     /// The compiled checks of the route's responses; `None`: only the status is checked.
@@ -203,9 +203,9 @@ impl RouteCompiler<'_, '_> {
         Ok(EncodedRoute {
             ok_status: route.ok_status.clone(),
             ok_grpc: route.grpc.as_ref().map(|call| call.ok),
-            times_messages: returns_stream,
+            has_message_times: returns_stream,
             timeout_ns: route.timeout_ns,
-            follow: route.redirects_max,
+            redirects_max: route.redirects_max,
             template: is_written.then(|| {
                 let (host, keep_alive) = (host_field(self.plan), self.plan.connection_plan.keep_alive);
                 let headers = request.headers.len();
@@ -314,10 +314,10 @@ impl FilledRoutes {
     ) -> Result<(), RedirectRefusal> {
         let target = redirect_target(location, path_and_query(self.request(exchange, route)), origin)?;
         let route = &mut self.routes[usize::from(route)];
-        let Some(form) = &route.template else { return Err(RedirectRefusal::TooOften) };
+        let Some(form) = &route.template else { return Err(RedirectRefusal::TooManyRedirects) };
         let filled = FilledRequest::for_exchange(&mut self.filled, exchange, &route.request);
-        if filled.hops >= route.follow {
-            return Err(RedirectRefusal::TooOften);
+        if filled.hops >= route.redirects_max {
+            return Err(RedirectRefusal::TooManyRedirects);
         }
         let mut form = form.as_ref().clone();
         if let Some(templates) = &form.template {

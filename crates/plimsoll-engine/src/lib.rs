@@ -139,7 +139,7 @@ impl ArrivalRoutes {
     /// Returns the route of the first request of arrival number `arrival`. `None`: the source has
     /// no more requests. Callers must pass the arrival numbers in ascending order.
     pub fn first_route(&mut self, arrival: u64) -> Option<RouteNumber> {
-        match self.0.next(arrival, None) {
+        match self.0.next_action(arrival, None) {
             UserAction::Send(route) | UserAction::Wait(_, route) => Some(route),
             UserAction::End => None,
         }
@@ -182,7 +182,7 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
     for arrival in 0..count as u64 {
         let mut last = None;
         while asked.len() < count {
-            let (wait_ns, route) = match source.next(arrival, last.as_ref()) {
+            let (wait_ns, route) = match source.next_action(arrival, last.as_ref()) {
                 UserAction::Send(route) => (0, route),
                 UserAction::Wait(wait_ns, route) => (wait_ns, route),
                 UserAction::End => break,

@@ -50,7 +50,7 @@ struct WorkerPanicGuard<'a> {
 impl Drop for WorkerPanicGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let why = EarlyStopReason::Died("a load thread of plimsoll ended unexpectedly".to_owned());
+            let why = EarlyStopReason::CannotContinue("a load thread of plimsoll ended unexpectedly".to_owned());
             let _ = self.sender.send(WorkerMessage::Reported(PartReport::Lost { part: self.part, why }));
         }
     }
@@ -251,12 +251,13 @@ impl PreparedLoad {
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
                 // An abandoned worker keeps the channel open, so the loop ends when all other
                 // workers have ended.
-                Err(mpsc::RecvTimeoutError::Timeout) if self.workers.have_ended() => break,
+                Err(mpsc::RecvTimeoutError::Timeout) if self.workers.has_only_abandoned_workers() => break,
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
             }
             for (part, why) in self.workers.abandon_stuck_workers() {
                 self.workers.stop_on_listener_break(
-                    self.collector.add_report(PartReport::Lost { part, why: EarlyStopReason::Died(why) }, on_tick),
+                    self.collector
+                        .add_report(PartReport::Lost { part, why: EarlyStopReason::CannotContinue(why) }, on_tick),
                 );
             }
         }
@@ -290,7 +291,7 @@ impl Workers {
     /// Returns whether all workers that were not abandoned have ended. Without an abandoned worker
     /// the function returns false, because the closed report channel already shows that all workers
     /// have ended.
-    fn have_ended(&self) -> bool {
+    fn has_only_abandoned_workers(&self) -> bool {
         let is_over = |(part, thread): (usize, &JoinHandle<()>)| thread.is_finished() || self.abandoned.contains(&part);
         !self.abandoned.is_empty() && self.threads.iter().enumerate().all(is_over)
     }
@@ -379,7 +380,7 @@ mod tests {
                     });
                     let (window_end_ns, failed_answers) = (run.window_ns.1, run.failed_answers.clone());
                     sender
-                        .send(PartReport::Done { part, window_end_ns, failed_answers, used_up: false })
+                        .send(PartReport::Done { part, window_end_ns, failed_answers, is_out_of_requests: false })
                         .expect("somebody listens");
                     run
                 })
@@ -425,7 +426,7 @@ mod tests {
         let told: Vec<WorkerMessage> = receiver.iter().collect();
         assert!(matches!(
             told[..],
-            [WorkerMessage::Reported(PartReport::Lost { part: 1, why: EarlyStopReason::Died(_) })]
+            [WorkerMessage::Reported(PartReport::Lost { part: 1, why: EarlyStopReason::CannotContinue(_) })]
         ));
     }
 
@@ -486,7 +487,7 @@ mod tests {
             prepare_with_helpers(&plan, &injector, Stripe::WHOLE_SCHEDULE, load_helpers, &mut on_tick).expect("ready");
         given_up.set("write() has not ended".to_owned()).expect("the first");
         let run = prepared.run(monotonic_ns(), &mut on_tick);
-        let why = EarlyStopReason::Died("write() has not ended".to_owned());
+        let why = EarlyStopReason::CannotContinue("write() has not ended".to_owned());
         assert_eq!(run.ending, Some(plimsoll_model::LoadEnd::Stopped(why)));
         drop(free);
     }

@@ -61,7 +61,7 @@ pub struct SessionSource {
     /// Whether each session belongs to a new user; see
     /// [`Load::new_users`](plimsoll_model::Load::new_users).
     new_user_each_session: bool,
-    /// The session that ended last; `None` after `take_ended` has returned it.
+    /// The session that ended last; `None` after `take_ended_session` has returned it.
     ended: Option<EndedSession>,
     /// A reused buffer for a filled-in text.
     scratch: String,
@@ -121,7 +121,7 @@ impl SessionSource {
         };
         let (values, conditions, scratch) = (&mut self.filled.values, &self.conditions, &mut self.scratch);
         let unique = self.users.unique_row(user);
-        let step = self.sessions.next(user, went_well, &mut |session, scenario, at| {
+        let step = self.sessions.next_step(user, went_well, &mut |session, scenario, at| {
             let Some(text) = conditions[scenario][at].as_ref() else { return true };
             scratch.clear();
             values.write_text(text, &fill_context(session, unique, 0), scratch);
@@ -157,7 +157,7 @@ impl SessionSource {
     }
 
     /// Returns the session that the last [`UserAction::End`] ended.
-    pub fn take_ended(&mut self) -> Option<EndedSession> {
+    pub fn take_ended_session(&mut self) -> Option<EndedSession> {
         self.ended.take()
     }
 
@@ -220,7 +220,7 @@ impl SessionSource {
     ) -> Result<(), RedirectRefusal> {
         let unix_ms = now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000;
         let unique = self.users.unique_row(user);
-        let Some(session) = self.sessions.active_session(user) else { return Err(RedirectRefusal::TooOften) };
+        let Some(session) = self.sessions.active_session(user) else { return Err(RedirectRefusal::TooManyRedirects) };
         let (host, https, now_s) = (self.origin.host.as_str(), self.origin.is_secure(), unix_ms / 1_000);
         self.filled.prepare_redirect(
             exchange,
@@ -330,7 +330,7 @@ mod tests {
     fn next_session_requests(source: &mut Source, user: u64, fields: &str) -> Vec<String> {
         let (mut asked, mut last) = (Vec::new(), None);
         loop {
-            let route = match source.next(user, last.as_ref()) {
+            let route = match source.next_action(user, last.as_ref()) {
                 UserAction::Send(route) | UserAction::Wait(_, route) => route,
                 UserAction::End => return asked,
             };

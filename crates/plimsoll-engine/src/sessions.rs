@@ -159,7 +159,7 @@ impl UserSessions {
     /// Returns the next step of the session of `user`. `went_well` is true if the last request of
     /// the session succeeded, or if the session begins. `is_empty` fills in the text of a
     /// condition, and returns whether the result is empty.
-    pub fn next(
+    pub fn next_step(
         &mut self,
         user: u64,
         went_well: bool,
@@ -279,7 +279,7 @@ mod tests {
         loop {
             let is_empty =
                 &mut |session: &UserSession, _: usize, _: usize| session.captured.first().is_none_or(String::is_empty);
-            match sessions.next(user, went_well, is_empty) {
+            match sessions.next_step(user, went_well, is_empty) {
                 SessionStep::Send { route, .. } => {
                     all.push(route);
                     went_well = !fail.contains(&route);
@@ -370,7 +370,7 @@ mod tests {
                 .map(|number| {
                     let user = if stays { number % 7 } else { number };
                     sessions.begin(user, number);
-                    (number, sessions.next(user, true, &mut |_, _, _| false))
+                    (number, sessions.next_step(user, true, &mut |_, _, _| false))
                 })
                 .collect();
             all.sort_by_key(|(number, _)| *number);

@@ -293,7 +293,7 @@ impl Source {
         match self {
             Source::Weighted(weighted) => weighted.prepare_redirect(of, route, to, now_ns),
             Source::Sessions(sessions) => sessions.prepare_redirect(of, route, to, now_ns),
-            _ => Err(RedirectRefusal::TooOften),
+            _ => Err(RedirectRefusal::TooManyRedirects),
         }
     }
 
@@ -359,7 +359,7 @@ impl Source {
     /// Returns the next action of `user`. `last` is the result of the user's last request; `None`
     /// if the user begins.
     #[inline]
-    pub fn next(&mut self, user: u64, last: Option<&LastRequest>) -> UserAction {
+    pub fn next_action(&mut self, user: u64, last: Option<&LastRequest>) -> UserAction {
         match self {
             Source::Single(_) if last.is_none() => UserAction::Send(0),
             Source::Weighted(weighted) if last.is_none() => {
@@ -396,8 +396,8 @@ impl Source {
 
     /// Returns the session that the last [`UserAction::End`] ended.
     #[inline]
-    pub fn take_ended(&mut self) -> Option<EndedSession> {
-        self.sessions()?.take_ended()
+    pub fn take_ended_session(&mut self) -> Option<EndedSession> {
+        self.sessions()?.take_ended_session()
     }
 
     /// Returns whether any session is active.
@@ -441,10 +441,10 @@ mod tests {
     }
 
     fn draw_route(source: &mut Source, user: u64) -> usize {
-        match source.next(user, None) {
+        match source.next_action(user, None) {
             UserAction::Send(route) => {
                 let last = LastRequest { route, status: 200, outcome: Outcome::Success };
-                assert_eq!(source.next(user, Some(&last)), UserAction::End);
+                assert_eq!(source.next_action(user, Some(&last)), UserAction::End);
                 usize::from(route)
             }
             other => panic!("{other:?}"),
@@ -473,7 +473,7 @@ mod tests {
         let of_user = |user: u64| {
             let mut source = whole.for_worker(Stripe::new(user % of, of), Some(users));
             let mut request = |turn| {
-                let UserAction::Send(route) = source.next(user / of, None) else { return "nothing".to_owned() };
+                let UserAction::Send(route) = source.next_action(user / of, None) else { return "nothing".to_owned() };
                 assert!(source.prepare_request(turn as u32 % 3, user / of, route, 0));
                 String::from_utf8(source.request(turn as u32 % 3, route).h1().to_vec()).expect("text")
             };
@@ -517,12 +517,12 @@ mod tests {
         for index in 0..2 {
             let mut source = whole.for_worker(Stripe::new(index, 2), Some(4));
             // One of the worker's two users sends its requests much faster than the other user.
-            while let UserAction::Send(route) = source.next(0, None) {
+            while let UserAction::Send(route) = source.next_action(0, None) {
                 source.prepare_request(0, 0, route, 0);
                 seen.push(source.request(0, route).h1()[4..7].to_vec());
             }
             assert!(source.has_no_more_requests());
-            assert_eq!(source.next(1, None), UserAction::End);
+            assert_eq!(source.next_action(1, None), UserAction::End);
         }
         seen.sort();
         assert_eq!(seen, (0..7).map(|row| format!("/u{row}").into_bytes()).collect::<Vec<_>>());
@@ -569,15 +569,18 @@ mod tests {
         }));
         let mut source = Source::compile(&plan).expect("compiles").for_worker(Stripe::new(1, 2), None);
         for (number, expect) in [(0, "GET /a "), (1, "HEAD /b?c=d "), (2, "GET /b?c=d ")] {
-            let UserAction::Send(route) = source.next(number, None) else { panic!("{number}") };
+            let UserAction::Send(route) = source.next_action(number, None) else { panic!("{number}") };
             assert!(source.prepare_request(1, number, route, 0));
             let bytes = String::from_utf8_lossy(source.request(1, route).h1()).into_owned();
             assert!(bytes.starts_with(expect), "{bytes}");
             let last = LastRequest { route, status: 200, outcome: Outcome::Success };
-            assert_eq!(source.next(number, Some(&last)), UserAction::End);
+            assert_eq!(source.next_action(number, Some(&last)), UserAction::End);
         }
         // After the last entry of the list, the load continues with the first entry.
-        assert_eq!((source.next(3, None), source.next(4, None)), (UserAction::Send(0), UserAction::Send(1)));
+        assert_eq!(
+            (source.next_action(3, None), source.next_action(4, None)),
+            (UserAction::Send(0), UserAction::Send(1))
+        );
         for (number, status, succeeds, changed) in [
             (0, 200, true, false),
             (1, 404, true, false),
@@ -596,7 +599,7 @@ mod tests {
         let asked: Vec<Vec<RouteNumber>> = (0..2)
             .map(|index| {
                 let mut source = whole.for_worker(Stripe::new(index, 2), Some(2));
-                let mut next = || match source.next(0, None) {
+                let mut next = || match source.next_action(0, None) {
                     UserAction::Send(route) => route,
                     other => panic!("{other:?}"),
                 };

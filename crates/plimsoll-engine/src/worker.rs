@@ -57,12 +57,13 @@ impl<N: Net> Worker<N> {
             }
         }
         let window_end_ns = self.window_end_ns();
-        let used_up = self.stopped_ns.is_none() && self.now_ns < self.end_ns && self.job.source.has_no_more_requests();
+        let is_out_of_requests =
+            self.stopped_ns.is_none() && self.now_ns < self.end_ns && self.job.source.has_no_more_requests();
         self.count_unfinished();
         let interval = self.end_interval(self.now_ns);
         let failed_answers = self.failed_answers.take_failed_responses();
         tell(PartReport::Tick { part, index: tick, interval });
-        tell(PartReport::Done { part, window_end_ns, failed_answers, used_up });
+        tell(PartReport::Done { part, window_end_ns, failed_answers, is_out_of_requests });
     }
 
     fn end_interval(&mut self, at_ns: u64) -> plimsoll_model::Interval {
@@ -79,7 +80,7 @@ impl<N: Net> Worker<N> {
         let wait = self.spinner.choose_wait(began_ns, due_ns, self.recorder.in_flight() > 0);
         self.wait(wait);
         let woke_ns = self.now_ns;
-        let events = self.has_ready();
+        let events = self.has_pending_work();
         let in_vain = self.spinner.record_wait(wait, began_ns, woke_ns, events);
         if self.stopped_ns.is_none() && self.stop.load(Ordering::Relaxed) {
             // A sleeping worker notices a stop only when its sleep ends. A stopped load therefore

@@ -319,13 +319,21 @@ mod tests {
     fn prepare_message(epoch: u64) -> ToAgent {
         let (weights, workers, spin, preflight, plan) = (Vec::new(), None, Spin::Auto, false, vec![1]);
         let signature = None;
-        let task = AgentLoadTask { epoch, index: 0, of: 1, weights, workers, spin, preflight, signature, plan };
+        let task =
+            AgentLoadTask { epoch, share_index: 0, share_count: 1, weights, workers, spin, preflight, signature, plan };
         ToAgent::Prepare(Box::new(task))
     }
 
     fn empty_seal() -> PartTotals {
         let (ledger, failed_answers) = (Ledger::default(), Vec::new());
-        PartTotals { ticks: 0, ledger, window_end_ns: 5, failed_answers, used_up: false, died: None }
+        PartTotals {
+            ticks: 0,
+            ledger,
+            window_end_ns: 5,
+            failed_answers,
+            has_no_more_requests: false,
+            failure_reason: None,
+        }
     }
 
     /// Returns a text with one letter for each action.

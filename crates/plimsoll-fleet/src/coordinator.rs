@@ -510,8 +510,8 @@ mod tests {
     fn part_task(epoch: u64, index: u64, of: u64) -> AgentLoadTask {
         AgentLoadTask {
             epoch,
-            index,
-            of,
+            share_index: index,
+            share_count: of,
             weights: Vec::new(),
             workers: None,
             spin: Spin::Auto,
@@ -536,7 +536,7 @@ mod tests {
         coordinator.poll(at_ms * MS, &mut events);
         let letter = |(agent, message): (usize, ToAgent)| match message {
             ToAgent::Ping { .. } | ToAgent::Lease => None,
-            ToAgent::Prepare(task) => Some(format!("{agent} prepare {}/{}", task.index, task.of)),
+            ToAgent::Prepare(task) => Some(format!("{agent} prepare {}/{}", task.share_index, task.share_count)),
             ToAgent::Start { origin_ns, .. } => Some(format!("{agent} start {origin_ns}")),
             ToAgent::Stop { .. } => Some(format!("{agent} stop")),
             ToAgent::Commit { .. } | ToAgent::Leave => Some(format!("{agent} leave")),
@@ -598,8 +598,8 @@ mod tests {
             ledger: Ledger::default(),
             window_end_ns: 0,
             failed_answers: Vec::new(),
-            used_up: false,
-            died: None,
+            has_no_more_requests: false,
+            failure_reason: None,
         };
         let mut events = Vec::new();
         // The seal (the totals of the part) arrives before the last tick.

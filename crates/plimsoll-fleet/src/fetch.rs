@@ -219,28 +219,36 @@ impl StoredLoad {
         let on_tick = &mut |_: &Tick| ControlFlow::Continue(());
         let mut accounts = Vec::new();
         for (number, (part, (name, injector))) in self.parts.iter().zip(agents).enumerate() {
-            let mut account =
-                AgentAccount { frames: part.last_sequence_without_gap, ..AgentAccount::new(name, injector.workers) };
+            let mut account = AgentAccount {
+                intervals_recorded: part.last_sequence_without_gap,
+                ..AgentAccount::new(name, injector.workers)
+            };
             for (index, interval) in &part.ticks {
                 interval.routes.iter().for_each(|(_, figures)| account.ledger.merge(&figures.ledger));
                 let tick = PartReport::Tick { part: number, index: u64::from(*index), interval: interval.clone() };
                 let _ = collector.add_report(tick, on_tick);
             }
             let end = match &part.seal {
-                Some(PartTotals { window_end_ns, failed_answers, used_up, died: None, .. }) => PartReport::Done {
+                Some(PartTotals {
+                    window_end_ns,
+                    failed_answers,
+                    has_no_more_requests: used_up,
+                    failure_reason: None,
+                    ..
+                }) => PartReport::Done {
                     part: number,
                     window_end_ns: *window_end_ns,
                     failed_answers: failed_answers.clone(),
-                    used_up: *used_up,
+                    is_out_of_requests: *used_up,
                 },
                 seal => {
-                    let why = seal.as_ref().and_then(|seal| seal.died.clone());
+                    let why = seal.as_ref().and_then(|seal| seal.failure_reason.clone());
                     let why = why.unwrap_or_else(|| "the bus has no record of the end of the agent's load".to_owned());
                     account.loss_reason = Some(why.clone());
                     account.ledger.in_flight += account.ledger.requests_without_outcome();
                     PartReport::Lost {
                         part: number,
-                        why: EarlyStopReason::Died(format!("agent {name} was lost: {why}")),
+                        why: EarlyStopReason::CannotContinue(format!("agent {name} was lost: {why}")),
                     }
                 }
             };

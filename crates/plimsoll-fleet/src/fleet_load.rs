@@ -376,7 +376,17 @@ impl<B: Bus> FleetLoad<B> {
         let run = self.bus.run_name();
         self.coordinator.prepare_load(self.bus.now_ns(), &self.parts, |epoch, index, of| {
             let (weights, workers, spin, plan) = (weights.clone(), wishes.workers, wishes.spin, plan.to_vec());
-            let task = AgentLoadTask { epoch, index, of, weights, workers, spin, preflight, signature: None, plan };
+            let task = AgentLoadTask {
+                epoch,
+                share_index: index,
+                share_count: of,
+                weights,
+                workers,
+                spin,
+                preflight,
+                signature: None,
+                plan,
+            };
             AgentLoadTask { signature: wishes.key.as_ref().map(|key| key.sign_task(run, &task)), ..task }
         });
         self.send_outgoing();
@@ -446,7 +456,7 @@ impl<B: Bus> FleetLoad<B> {
         for (part, agent) in self.parts.iter().enumerate() {
             let (frames, repeated) = self.coordinator.frame_counts(*agent);
             let account = merge.account_mut(part);
-            (account.frames, account.frames_repeated) = (frames, repeated);
+            (account.intervals_recorded, account.frames_repeated) = (frames, repeated);
             account.workers =
                 self.coordinator.agent_injector(*agent).map_or(account.workers, |injector| injector.workers);
             account.skew_ns_max = self.coordinator.clock_offset(*agent).error_ns_max().unwrap_or(0);

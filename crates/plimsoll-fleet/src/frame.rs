@@ -261,8 +261,8 @@ mod tests {
     fn example_messages_to_agents() -> Vec<ToAgent> {
         let task = AgentLoadTask {
             epoch: 3,
-            index: 1,
-            of: 3,
+            share_index: 1,
+            share_count: 3,
             weights: vec![2, 1, 1],
             workers: Some(2),
             spin: Spin::Off,
@@ -300,8 +300,8 @@ mod tests {
             ledger: Ledger { scheduled: 7, ..Ledger::default() },
             window_end_ns: 9,
             failed_answers: Vec::new(),
-            used_up: false,
-            died: Some("a thread".to_owned()),
+            has_no_more_requests: false,
+            failure_reason: Some("a thread".to_owned()),
         };
         vec![
             ToCoordinator::Hello(Hello {

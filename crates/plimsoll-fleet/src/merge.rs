@@ -148,13 +148,14 @@ impl LoadMerger {
         if seal.ledger != made.account.ledger {
             return Err("the agent's final totals differ from the sums of its intervals".to_owned());
         }
-        if let Some(why) = seal.died {
+        if let Some(why) = seal.failure_reason {
             return Err(why);
         }
         made.state = LoadPartState::Done(seal.window_end_ns);
-        let PartTotals { window_end_ns, failed_answers, used_up, .. } = seal;
-        let flow =
-            self.collector.add_report(PartReport::Done { part, window_end_ns, failed_answers, used_up }, on_tick);
+        let PartTotals { window_end_ns, failed_answers, has_no_more_requests: used_up, .. } = seal;
+        let flow = self
+            .collector
+            .add_report(PartReport::Done { part, window_end_ns, failed_answers, is_out_of_requests: used_up }, on_tick);
         let counted = self.count_unsent(self.complete_tick_count(), on_tick);
         Ok(if flow.is_break() { flow } else { counted })
     }
@@ -176,7 +177,7 @@ impl LoadMerger {
             return ControlFlow::Continue(());
         }
         let name = &self.parts[part].account.name;
-        let stop = EarlyStopReason::Died(format!("agent {name} was lost: {why}"));
+        let stop = EarlyStopReason::CannotContinue(format!("agent {name} was lost: {why}"));
         self.parts[part].account.loss_reason = Some(why.to_owned());
         if !(may_continue && self.parts.iter().any(|part| part.account.loss_reason.is_none())) {
             let made = &mut self.parts[part];
@@ -276,7 +277,7 @@ impl LoadMerger {
                     let _ = self.send_to_collector(part, index, owed, on_tick);
                 }
                 let (failed_answers, used_up) = (Vec::new(), false);
-                let done = PartReport::Done { part, window_end_ns, failed_answers, used_up };
+                let done = PartReport::Done { part, window_end_ns, failed_answers, is_out_of_requests: used_up };
                 let _ = self.collector.add_report(done, on_tick);
             }
         }

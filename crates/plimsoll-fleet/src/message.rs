@@ -94,9 +94,11 @@ pub struct AgentLoadTask {
     /// The number of the load. Later loads have higher numbers.
     pub epoch: u64,
     /// The index of the agent's share among all shares of the load, from 0.
-    pub index: u64,
+    #[serde(rename = "index")]
+    pub share_index: u64,
     /// The number of shares into which the load is divided.
-    pub of: u64,
+    #[serde(rename = "of")]
+    pub share_count: u64,
     /// The weight of each agent's share, in the order of the shares. The list is empty if all
     /// shares are equal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -119,12 +121,14 @@ impl AgentLoadTask {
     /// Returns the stripe (share of the load's schedule) that the agent of this task sends. `None`
     /// if the index or the weights are invalid.
     pub fn schedule_stripe(&self) -> Option<Stripe> {
-        if self.index >= self.of {
+        if self.share_index >= self.share_count {
             return None;
         }
         match self.weights.is_empty() {
-            true => Some(Stripe::new(self.index, self.of)),
-            false if self.weights.len() as u64 == self.of => Stripe::weighted(self.index as usize, &self.weights),
+            true => Some(Stripe::new(self.share_index, self.share_count)),
+            false if self.weights.len() as u64 == self.share_count => {
+                Stripe::weighted(self.share_index as usize, &self.weights)
+            }
             false => None,
         }
     }
@@ -277,10 +281,11 @@ pub struct PartTotals {
     pub failed_answers: Vec<FailedResponse>,
     /// Whether the agent ended early because it had no more requests to send, for example because
     /// every row of a data file was used.
-    pub used_up: bool,
+    #[serde(rename = "used_up")]
+    pub has_no_more_requests: bool,
     /// The reason why the agent's share of the load failed and ended early; `None` if the share did
     /// not fail.
-    pub died: Option<String>,
+    pub failure_reason: Option<String>,
 }
 
 /// Makes a sentence from another machine safe to show: one line of limited length, without secrets.
@@ -354,7 +359,7 @@ impl ToCoordinator {
             }
             ToCoordinator::Readings { probes, .. } => sanitize_readings(probes),
             ToCoordinator::Seal { seal, .. } => {
-                seal.died.iter_mut().for_each(sanitize_sentence);
+                seal.failure_reason.iter_mut().for_each(sanitize_sentence);
                 seal.window_end_ns <= TIME_NS_MAX
                     && seal.failed_answers.len() <= KINDS_MAX
                     && seal.failed_answers.iter().all(|answer| answer.at_ns <= TIME_NS_MAX)

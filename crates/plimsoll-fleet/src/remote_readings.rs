@@ -39,8 +39,8 @@ struct SharedRemoteReadings {
 
 #[derive(Default)]
 struct RemoteReadingsState {
-    /// The readings that have arrived since the last call of `take`, with times of this machine's
-    /// monotonic clock.
+    /// The readings that have arrived since the last call of `take_new_readings`, with times of
+    /// this machine's monotonic clock.
     new_readings: Probes,
     /// The kind and the unit of each time series received so far, by the name of the series.
     series_by_name: BTreeMap<String, (SeriesKind, String)>,
@@ -173,9 +173,9 @@ impl ReadingSource for RemoteReadings {
         drop(wait);
     }
 
-    fn take(&self) -> Probes {
+    fn take_new_readings(&self) -> Probes {
         let mut probes = self.shared.take_new_readings(monotonic_ns());
-        probes.merge(&self.generator.take().into_generator_series());
+        probes.merge(&self.generator.take_new_readings().into_generator_series());
         probes
     }
 

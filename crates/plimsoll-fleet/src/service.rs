@@ -163,7 +163,7 @@ pub fn serve_session(
                 agent.send_tick(monotonic_ns(), epoch, index, *interval, &mut acts);
             }
             Some(AgentSessionEvent::Ended(epoch, mut seal)) => {
-                seal.died = seal.died.or_else(|| unstored.clone());
+                seal.failure_reason = seal.failure_reason.or_else(|| unstored.clone());
                 agent.on_load_end(monotonic_ns(), epoch, seal, &mut acts);
             }
             // A claim that arrives during a session needs no action. Such a claim only repeats the
@@ -219,7 +219,7 @@ pub fn system_identifier() -> String {
 fn machine_fingerprint() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let (id, name) = (read("/etc/machine-id"), read("/proc/sys/kernel/hostname"));
-    let text = format!("{}\n{}\n{}\n{}", id.trim(), name.trim(), process::cpu_model(), process::cores());
+    let text = format!("{}\n{}\n{}\n{}", id.trim(), name.trim(), process::cpu_model(), process::allowed_core_count());
     redact::short_digest(text.as_bytes())
 }
 
@@ -290,7 +290,7 @@ impl Drop for PanicReporter {
         if std::thread::panicking() {
             let why = "a load thread of the agent ended unexpectedly".to_owned();
             let _ = self.events.send(AgentSessionEvent::Prepared(self.epoch, Err(why.clone())));
-            let seal = PartTotals { died: Some(why), ..PartTotals::default() };
+            let seal = PartTotals { failure_reason: Some(why), ..PartTotals::default() };
             let _ = self.events.send(AgentSessionEvent::Ended(self.epoch, seal));
         }
     }
@@ -341,7 +341,7 @@ fn prepare_and_run_task(
         flow()
     });
     let died = match &run.ending {
-        Some(LoadEnd::Stopped(EarlyStopReason::Died(why))) => Some(why.clone()),
+        Some(LoadEnd::Stopped(EarlyStopReason::CannotContinue(why))) => Some(why.clone()),
         _ => None,
     };
     let seal = PartTotals {
@@ -349,8 +349,8 @@ fn prepare_and_run_task(
         ledger: Ledger::default(),
         window_end_ns: run.window_ns.1,
         failed_answers: run.failed_answers,
-        used_up: run.ending == Some(LoadEnd::Stopped(EarlyStopReason::UsedUp)),
-        died,
+        has_no_more_requests: run.ending == Some(LoadEnd::Stopped(EarlyStopReason::RequestsExhausted)),
+        failure_reason: died,
     };
     let _ = events.send(AgentSessionEvent::Ended(task.epoch, seal));
     Ok(())

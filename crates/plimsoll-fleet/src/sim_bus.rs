@@ -291,7 +291,7 @@ impl SimLoad {
             self.ticks.clear();
         }
         if self.ticks.is_empty() {
-            let seal = PartTotals { died: self.died.take(), ..totals_with_window_end(self.window_end_ns) };
+            let seal = PartTotals { failure_reason: self.died.take(), ..totals_with_window_end(self.window_end_ns) };
             agent.on_load_end(now_ns, self.epoch, seal, acts);
         }
         self.ticks.is_empty()
@@ -309,7 +309,7 @@ pub fn simulated_calibration(agent: usize) -> SelfMeasurement {
 /// ends at `window_end_ns`.
 pub fn totals_with_window_end(window_end_ns: u64) -> PartTotals {
     let (ledger, failed_answers) = (Ledger::default(), Vec::new());
-    PartTotals { ticks: 0, ledger, window_end_ns, failed_answers, used_up: false, died: None }
+    PartTotals { ticks: 0, ledger, window_end_ns, failed_answers, has_no_more_requests: false, failure_reason: None }
 }
 
 /// Returns the ticks (measurements of 100 ms each) of one stripe (share) of an open-loop load on a

@@ -91,8 +91,10 @@ fn run_stripes_in_one_process(plan: &Plan, stripes: &[Stripe]) -> Run {
             assert!(collector.add_report(tick, &mut on_tick).is_continue());
         }
         let (window_end_ns, failed_answers) = (schedule.end_ns().expect("an end"), Vec::new());
-        let _ = collector
-            .add_report(PartReport::Done { part, window_end_ns, failed_answers, used_up: false }, &mut on_tick);
+        let _ = collector.add_report(
+            PartReport::Done { part, window_end_ns, failed_answers, is_out_of_requests: false },
+            &mut on_tick,
+        );
     }
     collector.finish()
 }
@@ -107,7 +109,7 @@ fn three_agents_give_the_same_run_as_one_process() {
             let run = run(&mut fleet, &plan, true);
             assert!(run.totals().routes_sum.ledger.scheduled > 1_000, "seed {seed}");
             assert_eq!(encode_run(&run), encode_run(&run_in_one_process(&plan, 3)), "seed {seed}");
-            let frames: Vec<u64> = run.agents.iter().map(|agent| agent.frames).collect();
+            let frames: Vec<u64> = run.agents.iter().map(|agent| agent.intervals_recorded).collect();
             assert!(
                 run.agents.iter().all(|agent| agent.loss_reason.is_none() && agent.ledger.counts_add_up()),
                 "{:?}",
@@ -188,7 +190,7 @@ fn a_full_disk_loses_the_agent_but_keeps_its_results() {
         assert!(full.ledger.counts_add_up() && full.ledger.unsent > 0, "seed {seed}: {full:?}");
         // The measurements of all ticks (100 ms each) of the agent have arrived, and also the seal
         // (the totals).
-        assert!((full_ms / 100 + 1..=full_ms / 100 + 3).contains(&full.frames), "seed {seed}: {full:?}");
+        assert!((full_ms / 100 + 1..=full_ms / 100 + 3).contains(&full.intervals_recorded), "seed {seed}: {full:?}");
         assert!(
             run.agents[..2].iter().all(|agent| agent.loss_reason.is_none() && agent.ledger.unsent == 0),
             "seed {seed}"
@@ -248,7 +250,7 @@ fn a_study_continues_with_new_shares_after_an_agent_is_lost() {
     let plan = two_route_plan(1);
     let lost = run(&mut fleet, &plan, false);
     let why = "agent load0 was lost: its ssh ended";
-    assert_eq!(lost.ending, Some(LoadEnd::Stopped(EarlyStopReason::Died(why.into()))));
+    assert_eq!(lost.ending, Some(LoadEnd::Stopped(EarlyStopReason::CannotContinue(why.into()))));
     assert!(lost.totals().routes_sum.ledger.counts_add_up() && lost.totals().routes_sum.ledger.unsent == 0);
     let next = run(&mut fleet, &plan, false);
     assert_eq!(encode_run(&next), encode_run(&run_in_one_process(&plan, 2)));
@@ -260,7 +262,7 @@ fn the_stop_policy_ends_load_and_study_after_a_loss() {
     let mut fleet = start_fleet(SimBus::new(2, MessageFaults::default(), 7), AgentLossPolicy::Stop);
     fleet.bus_mut().agents[0].killed_ns = Some((6 * SECOND_NS, true));
     let run = run(&mut fleet, &two_route_plan(1), true);
-    assert!(matches!(run.ending, Some(LoadEnd::Stopped(EarlyStopReason::Died(_)))));
+    assert!(matches!(run.ending, Some(LoadEnd::Stopped(EarlyStopReason::CannotContinue(_)))));
     let failure = fleet.connect(&two_route_plan(1), true, &mut on_tick).expect_err("no fleet");
     assert!(failure.to_string().contains("agent load0 was lost: its ssh ended"), "{failure}");
 }

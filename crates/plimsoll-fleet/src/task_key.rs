@@ -80,7 +80,7 @@ fn signed_task_bytes(run: &str, task: &AgentLoadTask, expires_unix_s: u64) -> Ve
     let workers = task.workers.map_or(0, |workers| u64::from(workers) + 1);
     bytes.extend_from_slice(&(run.len() as u64).to_le_bytes());
     bytes.extend_from_slice(run.as_bytes());
-    for number in [task.epoch, task.index, task.of, workers, expires_unix_s, task.weights.len() as u64] {
+    for number in [task.epoch, task.share_index, task.share_count, workers, expires_unix_s, task.weights.len() as u64] {
         bytes.extend_from_slice(&number.to_le_bytes());
     }
     task.weights.iter().for_each(|weight| bytes.extend_from_slice(&weight.to_le_bytes()));
@@ -228,7 +228,7 @@ mod tests {
     fn unsigned_task() -> AgentLoadTask {
         let (workers, spin, preflight, signature) = (Some(2), Spin::Auto, false, None);
         let (weights, plan) = (Vec::new(), vec![5; 100]);
-        AgentLoadTask { epoch: 1, index: 0, of: 2, weights, workers, spin, preflight, signature, plan }
+        AgentLoadTask { epoch: 1, share_index: 0, share_count: 2, weights, workers, spin, preflight, signature, plan }
     }
 
     #[test]
@@ -248,8 +248,8 @@ mod tests {
         for changed in [
             AgentLoadTask { plan: vec![6; 100], ..signed.clone() },
             AgentLoadTask { epoch: 2, ..signed.clone() },
-            AgentLoadTask { index: 1, ..signed.clone() },
-            AgentLoadTask { of: 3, ..signed.clone() },
+            AgentLoadTask { share_index: 1, ..signed.clone() },
+            AgentLoadTask { share_count: 3, ..signed.clone() },
             AgentLoadTask { weights: vec![2, 1], ..signed.clone() },
             AgentLoadTask { workers: None, ..signed.clone() },
             AgentLoadTask {

@@ -160,8 +160,17 @@ mod tests {
         let mut agent = WatchAgent::new(Hello::default(), 0);
         let (workers, spin, preflight, plan) = (None, Spin::Auto, false, vec![1]);
         let weights = Vec::new();
-        let load =
-            AgentLoadTask { epoch: 1, index: 0, of: 1, weights, workers, spin, preflight, plan, signature: None };
+        let load = AgentLoadTask {
+            epoch: 1,
+            share_index: 0,
+            share_count: 1,
+            weights,
+            workers,
+            spin,
+            preflight,
+            plan,
+            signature: None,
+        };
         assert_eq!(action_letters(|acts| agent.handle_message(SECOND, ToAgent::Prepare(Box::new(load)), acts)), "n");
         assert_eq!(action_letters(|acts| agent.poll(10 * SECOND, acts)), "hb");
         assert_eq!(action_letters(|acts| agent.poll(11 * SECOND, acts)), "Lhb");

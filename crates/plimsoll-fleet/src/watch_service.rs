@@ -66,7 +66,7 @@ fn send_readings(watcher: &Watcher, sample: Option<u32>, send: &dyn Fn(&ToCoordi
     if sample.is_some() {
         watcher.sample_now();
     }
-    let probes = watcher.take();
+    let probes = watcher.take_new_readings();
     if sample.is_some() || probes != Probes::default() {
         let live_milli = watcher.live_server_cpu().cores_used().map(|cores| (cores * 1e3) as u32);
         send(&ToCoordinator::Readings { sample: sample.unwrap_or(0), live_milli, probes: Box::new(probes) });

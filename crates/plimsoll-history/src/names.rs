@@ -48,7 +48,7 @@ impl RunName {
     /// Returns the run of `runs` that this name refers to. `runs` must be sorted, the oldest first.
     /// Unfinished runs are skipped. Returns `None` if this name is a path, and an error if no run
     /// matches.
-    pub fn find<'a>(&self, runs: &'a [HistoryRun]) -> Result<Option<&'a HistoryRun>, NameError> {
+    pub fn find_run<'a>(&self, runs: &'a [HistoryRun]) -> Result<Option<&'a HistoryRun>, NameError> {
         let whole = || runs.iter().rev().filter(|run| run.state == RunState::Whole);
         let found = match self {
             RunName::Path(_) => return Ok(None),

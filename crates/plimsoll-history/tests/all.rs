@@ -59,7 +59,7 @@ fn find_run_file_bytes(number: u64, rps: f64, filler: usize, summary: Option<Stu
     Frame::Experiment(Box::new(header)).encode(&mut bytes);
     bytes.extend(std::iter::repeat_n(0u8, filler));
     let line = LineSummary { rps, lower: rps * 0.98, upper: Some(rps * 1.02), confirmed: true };
-    let summary = summary.unwrap_or(StudySummary { line: Some(line), ..StudySummary::default() });
+    let summary = summary.unwrap_or(StudySummary { load_line: Some(line), ..StudySummary::default() });
     Frame::ExperimentEnd { elapsed_ns: 60_000_000_000, summary: Some(Box::new(summary)) }.encode(&mut bytes);
     bytes
 }
@@ -249,7 +249,7 @@ fn run_names_resolve_to_runs() {
         ("@6", Err("has 5 finished runs")),
         ("@other", Err("no run of the store")),
     ] {
-        match (RunName::parse(word).find(&runs), expect) {
+        match (RunName::parse(word).find_run(&runs), expect) {
             (Ok(found), Ok(number)) => assert_eq!(found.map(|run| &run.file), Some(&names[number]), "{word}"),
             (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{word}: {error}"),
             (got, expect) => panic!("{word}: {got:?}, expected {expect:?}"),

@@ -28,7 +28,8 @@ fn replay_from_log(text: &str, chosen: &ReplayTestOptions, timing: &ReplayTiming
     let (format, mut buffer) = (detect_log_format(&lines), LineBuffers::default());
     let wanted = |request: &str| !request.contains(chosen.skip);
     let ReplayTestOptions { with_unsafe, prefix, .. } = *chosen;
-    let mut gathering = RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe, prefix });
+    let mut gathering =
+        RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, is_unsafe_included: with_unsafe, prefix });
     for line in lines {
         gathering.add(&format.parse(line, &mut buffer).expect("understood"));
     }
@@ -77,7 +78,7 @@ fn the_rate_of_a_mix_counts_every_request() {
     let lines: Vec<&[u8]> = text.lines().map(str::as_bytes).collect();
     let (format, mut buffer) = (detect_log_format(&lines), LineBuffers::default());
     let wanted = |_: &str| true;
-    let choice = ReplayChoice { fold: None, wanted: &wanted, with_unsafe: true, prefix: "" };
+    let choice = ReplayChoice { fold: None, wanted: &wanted, is_unsafe_included: true, prefix: "" };
     let mut gathering = RequestCollector::new(choice);
     lines.iter().for_each(|line| gathering.add(&format.parse(line, &mut buffer).expect("understood")));
     let options = ModelOptions { base: "http://h", folder: "f", comment_lines: &[], keep_keys: false };
@@ -131,7 +132,7 @@ fn a_replay_can_run_faster_and_end_early() {
     let load = |timing: &ReplayTiming| {
         let (wanted, mut buffer) = (|_: &str| true, LineBuffers::default());
         let mut gathering =
-            RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: false, prefix: "" });
+            RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, is_unsafe_included: false, prefix: "" });
         lines.iter().for_each(|line| gathering.add(&format.parse(line, &mut buffer).expect("understood")));
         gathering.finish().and_then(|gathered| gathered.to_replay(timing)).expect("a load")
     };
@@ -210,7 +211,7 @@ proptest! {
         let parsed: Vec<&[u8]> = text.lines().map(str::as_bytes).collect();
         let Ok(format) = find_format(&parsed, None) else { return Ok(()) };
         let (wanted, mut buffer) = (|_: &str| true, LineBuffers::default());
-        let mut gathering = RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: false, prefix: "" });
+        let mut gathering = RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, is_unsafe_included: false, prefix: "" });
         for line in parsed {
             if let Some(entry) = format.parse(line, &mut buffer) {
                 gathering.add(&entry);

@@ -28,7 +28,8 @@ pub struct AgentAccount {
     /// Largest possible clock error of the agent, ns: half of the shortest round trip.
     pub skew_ns_max: u64,
     /// Number of intervals (measurements of 100 ms each) recorded from this agent.
-    pub frames: u64,
+    #[serde(rename = "frames")]
+    pub intervals_recorded: u64,
     /// Number of intervals (measurements of 100 ms each) that the agent sent again, and that were
     /// dropped.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -53,7 +54,7 @@ impl AgentAccount {
             lag_p99_ns: None,
             work_share: 0.0,
             skew_ns_max: 0,
-            frames: 0,
+            intervals_recorded: 0,
             frames_repeated: 0,
             loss_reason: None,
         }
@@ -68,7 +69,7 @@ impl AgentAccount {
         self.lag_p99_ns = self.lag_p99_ns.max(other.lag_p99_ns);
         self.work_share = self.work_share.max(other.work_share);
         self.skew_ns_max = self.skew_ns_max.max(other.skew_ns_max);
-        self.frames += other.frames;
+        self.intervals_recorded += other.intervals_recorded;
         self.frames_repeated += other.frames_repeated;
         self.loss_reason = self.loss_reason.take().max(other.loss_reason.clone());
     }
@@ -76,7 +77,15 @@ impl AgentAccount {
     /// Returns whether every figure is in its valid range.
     pub fn is_within_limits(&self) -> bool {
         let Ledger { scheduled, succeeded, failed, unsent, in_flight } = &self.ledger;
-        let counts = [*scheduled, *succeeded, *unsent, *in_flight, self.frames, self.frames_repeated, self.skew_ns_max];
+        let counts = [
+            *scheduled,
+            *succeeded,
+            *unsent,
+            *in_flight,
+            self.intervals_recorded,
+            self.frames_repeated,
+            self.skew_ns_max,
+        ];
         self.name.len() <= AGENT_NAME_BYTES_MAX
             && counts.iter().chain(failed).all(|count| *count <= REQUESTS_MAX)
             && (0.0..=1e6).contains(&self.work_share)
@@ -91,17 +100,17 @@ mod tests {
     fn merging_accounts_sums_counts_and_keeps_the_worst_values() {
         let mut sum = AgentAccount::new("a", 1);
         let ledger = Ledger { scheduled: 3, succeeded: 2, unsent: 1, ..Ledger::default() };
-        let one = AgentAccount { ledger, lag_p99_ns: Some(5), work_share: 0.5, frames: 2, ..sum.clone() };
+        let one = AgentAccount { ledger, lag_p99_ns: Some(5), work_share: 0.5, intervals_recorded: 2, ..sum.clone() };
         let two =
             AgentAccount { lag_p99_ns: Some(3), loss_reason: Some("gone".to_owned()), skew_ns_max: 7, ..one.clone() };
         sum.merge(&one);
         sum.merge(&two);
-        assert_eq!((sum.ledger.scheduled, sum.ledger.unsent, sum.frames), (6, 2, 4));
+        assert_eq!((sum.ledger.scheduled, sum.ledger.unsent, sum.intervals_recorded), (6, 2, 4));
         assert_eq!((sum.lag_p99_ns, sum.work_share, sum.skew_ns_max), (Some(5), 0.5, 7));
         assert_eq!((sum.loss_reason.as_deref(), sum.is_within_limits()), (Some("gone"), true));
         for broken in [
             AgentAccount { work_share: f64::NAN, ..one.clone() },
-            AgentAccount { frames: u64::MAX, ..one.clone() },
+            AgentAccount { intervals_recorded: u64::MAX, ..one.clone() },
             AgentAccount { name: "x".repeat(300), ..one.clone() },
         ] {
             assert!(!broken.is_within_limits(), "{broken:?}");

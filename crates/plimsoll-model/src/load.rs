@@ -100,7 +100,7 @@ impl LoadShape {
 
     /// Returns the spacing of arrivals for a further open loop, such as the load for a profile. If
     /// this load has no rule for the spacing of arrivals, the result is even spacing.
-    pub fn arrivals(&self) -> ArrivalSpacing {
+    pub fn arrival_spacing(&self) -> ArrivalSpacing {
         match self {
             LoadShape::Open { arrivals, .. } => *arrivals,
             LoadShape::Closed { .. } | LoadShape::Given { .. } => ArrivalSpacing::Constant,

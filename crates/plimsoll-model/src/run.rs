@@ -34,15 +34,18 @@ pub enum EarlyStopReason {
     Interrupted,
     /// The load could not continue, for example because the server, a worker thread or an agent
     /// ended. The text is the reason.
-    Died(String),
+    #[serde(rename = "died")]
+    CannotContinue(String),
     /// The user's stop condition became true; the text states the condition and the measured
     /// figure.
     Condition(String),
     /// The result of the load was certain before the end of the schedule; the text is the reason.
-    Shown(String),
+    #[serde(rename = "shown")]
+    ResultCertain(String),
     /// The requests ran out: a table whose rows are used at most once has no row left, or the
     /// script stopped.
-    UsedUp,
+    #[serde(rename = "used_up")]
+    RequestsExhausted,
 }
 
 /// The result of one load: the plan, and the figures in numbered intervals. The results of several
@@ -349,7 +352,8 @@ pub enum ExperimentEvent {
         reason: String,
     },
     /// A planned load was not executed.
-    Unheld {
+    #[serde(rename = "unheld")]
+    LoadSkipped {
         /// The purpose of the planned load.
         tag: LoadTag,
         /// Why the load was not executed.
@@ -361,10 +365,10 @@ pub enum ExperimentEvent {
 
 impl ExperimentEvent {
     /// Returns the tag of the load that was not executed and the reason; `None` for every event
-    /// other than [`ExperimentEvent::Unheld`].
+    /// other than [`ExperimentEvent::LoadSkipped`].
     pub fn skipped_load(&self) -> Option<(LoadTag, &LoadSkipReason)> {
         match self {
-            ExperimentEvent::Unheld { tag, reason } => Some((*tag, reason)),
+            ExperimentEvent::LoadSkipped { tag, reason } => Some((*tag, reason)),
             ExperimentEvent::Broken { .. } | ExperimentEvent::Profile(_) => None,
         }
     }
@@ -425,7 +429,7 @@ impl Experiment {
     pub fn abort_reason(&self) -> Option<&str> {
         self.remarks.iter().find_map(|remark| match remark {
             ExperimentEvent::Broken { reason } => Some(reason.as_str()),
-            ExperimentEvent::Unheld { .. } | ExperimentEvent::Profile(_) => None,
+            ExperimentEvent::LoadSkipped { .. } | ExperimentEvent::Profile(_) => None,
         })
     }
 
@@ -433,7 +437,7 @@ impl Experiment {
     pub fn profiles(&self) -> impl Iterator<Item = &ProfileRecord> {
         self.remarks.iter().filter_map(|remark| match remark {
             ExperimentEvent::Profile(taken) => Some(taken),
-            ExperimentEvent::Broken { .. } | ExperimentEvent::Unheld { .. } => None,
+            ExperimentEvent::Broken { .. } | ExperimentEvent::LoadSkipped { .. } => None,
         })
     }
 }

@@ -95,7 +95,7 @@ pub struct FindSpec<P = PlanRecord> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<ProfilesSpec>,
     /// The capacity planning that the user requests, based on the load line that the search finds.
-    #[serde(default, skip_serializing_if = "Planning::is_nothing")]
+    #[serde(default, skip_serializing_if = "Planning::is_empty")]
     pub planning: Planning,
 }
 
@@ -117,7 +117,7 @@ pub struct Planning {
 
 impl Planning {
     /// Returns whether the user requests no capacity planning.
-    pub fn is_nothing(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         *self == Planning::default()
     }
 }

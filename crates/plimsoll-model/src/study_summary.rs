@@ -14,7 +14,8 @@ pub struct StudySummary {
     /// The load line (highest sustained rate); `None` means that the study does not search for a
     /// load line.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub line: Option<LineSummary>,
+    #[serde(rename = "line")]
+    pub load_line: Option<LineSummary>,
     /// Goodput of a single load, 1/s; `None` for a study of several loads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goodput_rps: Option<SummaryValue>,
@@ -50,7 +51,8 @@ pub struct StudySummary {
     /// The reason why the study is void (gives no information about the server), such as a load
     /// generator at its limit. `None` means that plimsoll found no reason to call the study void.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub void: Option<String>,
+    #[serde(rename = "void")]
+    pub void_reason: Option<String>,
 }
 
 fn is_no_trials(trials: &[u64; 3]) -> bool {
@@ -103,14 +105,15 @@ impl StudySummary {
     /// any JSON.
     pub fn is_within_limits(&self) -> bool {
         let is_rate = |value: f64| value.is_finite() && (0.0..=1e12).contains(&value);
-        let line =
-            self.line.is_none_or(|line| is_rate(line.rps) && is_rate(line.lower) && line.upper.is_none_or(is_rate));
+        let line = self
+            .load_line
+            .is_none_or(|line| is_rate(line.rps) && is_rate(line.lower) && line.upper.is_none_or(is_rate));
         let value = |figure: Option<SummaryValue>| {
             figure.is_none_or(|it| is_rate(it.value) && it.lower.is_none_or(is_rate) && it.upper.is_none_or(is_rate))
         };
         let plain =
             [self.p99_ns, self.cpu_us, self.success_rate].into_iter().flatten().all(|it| (0.0..=1e18).contains(&it));
-        let texts = [&self.verdict, &self.cause, &self.cause_subject, &self.void];
+        let texts = [&self.verdict, &self.cause, &self.cause_subject, &self.void_reason];
         let short = texts.into_iter().flatten().all(|text| text.len() <= 1000);
         line && value(self.goodput_rps)
             && value(self.ratio)

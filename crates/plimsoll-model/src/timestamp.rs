@@ -55,7 +55,7 @@ pub enum DateTimePart {
 
 impl TimestampFormat {
     /// Parses a timestamp to ns since the Unix epoch; `None` if the text does not match the format.
-    pub fn read(&self, text: &[u8]) -> Option<u64> {
+    pub fn parse_unix_ns(&self, text: &[u8]) -> Option<u64> {
         match self {
             TimestampFormat::Auto => unix_time_ns(text),
             TimestampFormat::Pattern(tokens) => parse_tokens(tokens, text),
@@ -434,7 +434,7 @@ mod tests {
             ("%F", "later", None),
         ] {
             let writing = TimestampFormat::Pattern(parse_strftime_tokens(format).expect(format));
-            assert_eq!(writing.read(text.as_bytes()), expect, "{format} {text}");
+            assert_eq!(writing.parse_unix_ns(text.as_bytes()), expect, "{format} {text}");
         }
         assert_eq!(parse_strftime_tokens("%Q"), None);
         assert_eq!(parse_strftime_tokens("100%"), None);
@@ -445,7 +445,7 @@ mod tests {
         fn any_text_parses_without_a_panic(text in proptest::collection::vec(proptest::num::u8::ANY, 0..40)) {
             let _ = unix_time_ns(&text);
             if let Some(tokens) = parse_strftime_tokens(&String::from_utf8_lossy(&text)) {
-                let _ = TimestampFormat::Pattern(tokens).read(&text);
+                let _ = TimestampFormat::Pattern(tokens).parse_unix_ns(&text);
             }
         }
 

@@ -64,7 +64,7 @@ fn plan_digest_input<'a>(spec: &ExperimentSpec, plan: &'a PlanRecord) -> PlanDig
     let of_load = |shape: &LoadShape| LoadDigestInput {
         open: shape.is_open(),
         curve: shape.curve().to_string(),
-        arrivals: shape.arrivals().name(),
+        arrivals: shape.arrival_spacing().name(),
     };
     PlanDigestInput {
         traffic: TrafficDigestInput(

@@ -148,7 +148,7 @@ fn random_agents(rng: &mut Rng) -> Vec<AgentAccount> {
         let mut agent = AgentAccount::new(name, 1 + rng.uniform_below(4) as u32);
         agent.ledger = Ledger { scheduled: rng.uniform_below(99), unsent: rng.uniform_below(9), ..Ledger::default() };
         agent.lag_p99_ns = (rng.uniform_below(2) == 0).then(|| rng.uniform_below(1 << 40));
-        (agent.work_share, agent.frames, agent.skew_ns_max) =
+        (agent.work_share, agent.intervals_recorded, agent.skew_ns_max) =
             (rng.uniform_below(101) as f64 / 100.0, rng.uniform_below(99), rng.uniform_below(1 << 30));
         agent.loss_reason = (rng.uniform_below(3) == 0).then(|| format!("ssh ended {}", rng.uniform_below(3)));
         agent
@@ -269,7 +269,7 @@ fn random_experiment(seed: u64) -> Experiment {
         start_notes: StartNotes { warnings: vec!["slow".into()], adjustments: vec!["2 threads".into()] },
         trials,
         remarks: vec![
-            ExperimentEvent::Unheld {
+            ExperimentEvent::LoadSkipped {
                 tag: LoadTag::for_purpose(LoadPurpose::Level),
                 reason: LoadSkipReason::Machine("open files".into()),
             },

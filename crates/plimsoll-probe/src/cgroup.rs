@@ -133,7 +133,7 @@ impl Probe for CgroupProbe {
                 }
                 if let Some(throttling) = cgroup::parse_throttling(text) {
                     sink.counter("cgroup.periods", "", throttling.periods as f64);
-                    sink.counter("cgroup.periods_throttled", "", throttling.throttled as f64);
+                    sink.counter("cgroup.periods_throttled", "", throttling.throttled_periods as f64);
                     sink.counter("cgroup.throttled", "ns waiting", throttling.throttled_ns as f64);
                 }
             }

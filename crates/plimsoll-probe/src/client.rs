@@ -361,11 +361,11 @@ fn begins_tls_alert(bytes: &[u8]) -> bool {
 }
 
 /// Handles a connection that the server has closed. Returns the response if the response ends with
-/// the connection. `stands` says whether the connection was ready for the request (over TLS: after
-/// the handshake).
-fn handle_close(conn: &mut Conn, stands: bool) -> Result<SingleResponse, NoResponse> {
+/// the connection. `is_ready` says whether the connection was ready for the request (over TLS:
+/// after the handshake).
+fn handle_close(conn: &mut Conn, is_ready: bool) -> Result<SingleResponse, NoResponse> {
     match conn.end_by_peer() {
-        _ if !stands => Err(NoResponse::Tls(TlsFailure::Closed)),
+        _ if !is_ready => Err(NoResponse::Tls(TlsFailure::Closed)),
         Some(ConnectionEvent::Answered { status, grpc_status, .. }) => {
             Ok(SingleResponse::from_conn(conn, status, grpc_status))
         }

@@ -168,7 +168,7 @@ impl DownstreamProbe {
             let Some(throttling) = limit.read_throttling(buffer) else { continue };
             sink.gauge(&format!("downstream.quota.{name}"), "cores", cores);
             sink.counter(&format!("downstream.periods.{name}"), "", throttling.periods as f64);
-            sink.counter(&format!("downstream.periods_throttled.{name}"), "", throttling.throttled as f64);
+            sink.counter(&format!("downstream.periods_throttled.{name}"), "", throttling.throttled_periods as f64);
         }
     }
 

@@ -54,7 +54,7 @@ pub struct ServerFinder {
     /// may reach the server at an address that this machine does not have.
     by_port: bool,
     /// The server found at the start, or the reason why no server was found.
-    first: Result<FoundServer, String>,
+    initial_result: Result<FoundServer, String>,
 }
 
 impl ServerFinder {
@@ -71,13 +71,13 @@ impl ServerFinder {
         addresses: &[SocketAddr],
     ) -> Result<ServerFinder, Failure> {
         let (wanted, addresses) = (ServerSelector::from_settings(settings), addresses.to_vec());
-        ServerFinder { wanted, addresses, unix: None, local: true, by_port: true, first: Err(String::new()) }
+        ServerFinder { wanted, addresses, unix: None, local: true, by_port: true, initial_result: Err(String::new()) }
             .search_at_start()
     }
 
     fn search_at_start(mut self) -> Result<ServerFinder, Failure> {
-        self.first = self.find_server();
-        match (&self.wanted, &self.first) {
+        self.initial_result = self.find_server();
+        match (&self.wanted, &self.initial_result) {
             (ServerSelector::Listener, _) | (_, Ok(_)) => {}
             (_, Err(reason)) => return Err(Failure::cannot_start(reason.clone())),
         }
@@ -88,7 +88,7 @@ impl ServerFinder {
     /// `--process` names another process.
     pub fn for_listener_process(watched: &WatchTarget) -> ServerFinder {
         let mut finder = ServerFinder::create_for_selector(ServerSelector::Listener, watched);
-        finder.first = finder.find_server();
+        finder.initial_result = finder.find_server();
         finder
     }
 
@@ -97,12 +97,12 @@ impl ServerFinder {
             (watched.plan.connection_plan.addresses.clone(), watched.plan.connection_plan.unix.clone());
         // A unix socket always belongs to this machine.
         let local = watched.local || unix.is_some();
-        ServerFinder { wanted: selector, addresses, unix, local, by_port: false, first: Err(String::new()) }
+        ServerFinder { wanted: selector, addresses, unix, local, by_port: false, initial_result: Err(String::new()) }
     }
 
     /// Returns the server found at the start, or the reason why no server was found.
     pub fn initial_result(&self) -> &Result<FoundServer, String> {
-        &self.first
+        &self.initial_result
     }
 
     /// Searches for the server by the listening address, `--pid` or `--process`.

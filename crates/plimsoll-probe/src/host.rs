@@ -69,7 +69,7 @@ impl HostProbe {
             IpAddr::V4(v4) => host::route_interface(&std::fs::read("/proc/net/route").ok()?, v4),
             IpAddr::V6(_) => None,
         });
-        let cores = plimsoll_sys::process::cores();
+        let cores = plimsoll_sys::process::allowed_core_count();
         let frequency = |core| format!("/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq");
         HostProbe {
             pressure: PRESSURE_SERIES_NAMES

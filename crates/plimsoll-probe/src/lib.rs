@@ -66,7 +66,7 @@ const REQUESTED_SAMPLE_TIMEOUT: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
 struct SharedState {
-    /// Readings since the last `take`; times are of the monotonic clock.
+    /// Readings since the last `take_new_readings`; times are of the monotonic clock.
     readings: Probes,
     stop: bool,
     /// The number of samples that were requested so far.
@@ -282,7 +282,7 @@ impl ReadingSource for Watcher {
         drop(wait);
     }
 
-    fn take(&self) -> Probes {
+    fn take_new_readings(&self) -> Probes {
         std::mem::take(&mut self.shared.lock().readings)
     }
 }

@@ -1,4 +1,4 @@
-//! Reads facts about this machine ([`read`]) for `plimsoll doctor`.
+//! Reads facts about this machine ([`read_machine_facts`]) for `plimsoll doctor`.
 //!
 //! Not here: whether the machine suffices for measurements (`plimsoll_analysis::fitness`), and
 //! readings during a load (`machine`, `host`).
@@ -20,13 +20,13 @@ const NAMED_PROCESS_CORES_MIN: f64 = 0.01;
 
 /// Reads all facts about this machine. CPU use of other processes is sampled for the time `sample`,
 /// while the caller is idle.
-pub fn read(sample: Duration) -> MachineFacts {
+pub fn read_machine_facts(sample: Duration) -> MachineFacts {
     let cores_online = process::cores_online();
     // The check whether a thread can have its own file table runs in a new thread. After the check,
     // this new thread can no longer use the open files of the process.
     let has_own_file_tables = std::thread::spawn(|| process::unshare_file_table(None).is_ok()).join().unwrap_or(false);
     MachineFacts {
-        cores: process::cores(),
+        cores: process::allowed_core_count(),
         cores_online,
         cpu_model: process::cpu_model(),
         is_virtual: is_virtual(),
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn facts_of_this_machine_are_read() {
-        let facts = read(Duration::from_millis(50));
+        let facts = read_machine_facts(Duration::from_millis(50));
         assert!(facts.cores >= 1 && facts.cores_online >= facts.cores.min(1), "{facts:?}");
         assert!(facts.kernel.starts_with("Linux ") && facts.files_max > 0 && facts.local_ports > 0, "{facts:?}");
         let sample = facts.interference.expect("/proc/stat is there");

@@ -19,7 +19,7 @@ pub trait ReadingSource {
     fn sample_now(&self);
 
     /// Returns the readings since the last call; times are of this machine's monotonic clock.
-    fn take(&self) -> Probes;
+    fn take_new_readings(&self) -> Probes;
 
     /// Returns new messages for the user.
     fn take_user_messages(&self) -> Vec<String> {

@@ -102,7 +102,7 @@ impl AgentFields {
             work_share: agent.work_share,
             lag_p99_ns: agent.lag_p99_ns,
             clock_error_ns_max: agent.skew_ns_max,
-            intervals: agent.frames,
+            intervals: agent.intervals_recorded,
             intervals_repeated: agent.frames_repeated,
             lost: agent.loss_reason.clone(),
         }

@@ -19,7 +19,7 @@ fn attack_name(attack: &AttackTimeSeries) -> &str {
 }
 
 fn success_share(attack: &AttackTimeSeries) -> f64 {
-    (attack.request_count() - attack.failed) as f64 / attack.request_count().max(1) as f64
+    (attack.request_count() - attack.failed_result_count) as f64 / attack.request_count().max(1) as f64
 }
 
 fn quantile_text(attack: &AttackTimeSeries, quantile: f64) -> String {
@@ -66,7 +66,7 @@ fn chart_panels(attacks: &[AttackTimeSeries], columns_max: usize) -> Vec<Panel> 
     let panel = |title: String, unit, log, lines| Panel { title, unit, is_log_scale: log, lines };
     let sent = of.iter().map(|(attack, moments)| chart_line(attack_name(attack), moments, |moment| moment.sent_rps));
     let mut panels = vec![panel("requests/s".to_owned(), AxisUnit::Count, false, sent.collect())];
-    if attacks.iter().any(|attack| attack.failed > 0) {
+    if attacks.iter().any(|attack| attack.failed_result_count > 0) {
         let failed =
             of.iter().map(|(attack, moments)| chart_line(attack_name(attack), moments, |moment| moment.failed_rps));
         panels.push(panel("failed, requests/s".to_owned(), AxisUnit::Count, false, failed.collect()));
@@ -79,7 +79,7 @@ fn chart_panels(attacks: &[AttackTimeSeries], columns_max: usize) -> Vec<Panel> 
             chart_line("p99", moments, |moment| moment.p99_ns),
             chart_line("max", moments, |moment| moment.max_ns),
         ];
-        if attack.failed > 0 && attack.failed < attack.request_count() {
+        if attack.failed_result_count > 0 && attack.failed_result_count < attack.request_count() {
             lines.push(chart_line("failed, p50", moments, |moment| moment.failed_p50_ns));
         }
         panels.push(panel(title, AxisUnit::Nanoseconds, true, lines));

@@ -49,7 +49,7 @@ pub enum ReportBlock {
     Chart(ChartBlock),
     /// HTML that pages include without escaping, such as a flame graph. Other formats than HTML
     /// pages omit this block.
-    Fragment(String),
+    RawHtml(String),
     /// A sentence with its role, such as the answer or a warning.
     Text(Tone, String),
     /// Labelled values: pairs of label and value, one pair on each line.
@@ -121,7 +121,7 @@ impl Report {
     /// Adds HTML to the report without escaping the HTML. The HTML must be complete, must load no
     /// external files, and must contain only text that is already escaped.
     pub fn add_fragment(&mut self, html: String) -> &mut Self {
-        self.blocks.push(ReportBlock::Fragment(html));
+        self.blocks.push(ReportBlock::RawHtml(html));
         self
     }
 

@@ -38,7 +38,7 @@ pub(crate) fn find_answer(findings: &Findings, doubts: &Doubts) -> String {
     let LoadLine { rps, lower, upper, has_estimate: provable, .. } = findings.load_line_rps;
     let counted = findings.rate_unit;
     let slo = &findings.slo;
-    let disturbed = findings.interference.reason.as_deref().filter(|_| findings.interference.disturbed);
+    let disturbed = findings.interference.reason.as_deref().filter(|_| findings.interference.is_disturbed);
     let disturbed = disturbed.map_or_else(String::new, |reason| format!("; disturbed: {reason}"));
     let doubts: String = doubts.inline_texts().map(|doubt| format!("; {}", sentence_text(doubt))).collect();
     if let Some(stalls) = findings
@@ -220,7 +220,7 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
 const LIVE_COLUMNS: [(usize, usize); 6] = [(1, 12), (2, 8), (3, 12), (4, 8), (5, 7), (6, 7)];
 /// The indices of the cells of [`trial_row`] that a narrow terminal omits, in the order in which
 /// the cells are omitted.
-const OMITTED_CELLS: [usize; 4] = [3, 2, 5, 4];
+const CELL_OMISSION_ORDER: [usize; 4] = [3, 2, 5, 4];
 /// The width in characters of the columns that are always shown: time, kind and verdict of a trial.
 const LIVE_LOG_FIXED_WIDTH: usize = 8 + 2 + 7 + 2 + 4;
 /// The indentation of continuation lines of a row, in characters.
@@ -233,7 +233,7 @@ fn live_columns(columns: Option<usize>) -> Vec<(usize, usize)> {
     // On terminals below 110 columns, the columns up to the verdict use at most 79 characters. The
     // reason for the verdict may then fit on the same line.
     let room = columns.map_or(usize::MAX, |columns| if columns < 110 { columns.min(79) } else { columns });
-    for left_out in OMITTED_CELLS {
+    for left_out in CELL_OMISSION_ORDER {
         if wide(&shown) <= room {
             break;
         }

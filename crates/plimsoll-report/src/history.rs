@@ -144,7 +144,7 @@ fn lane_answer(lane: &ComparableRunSeries, order: SeriesOrder) -> String {
         Some(last) => format!(
             "{measure} {latest}/s of {service}: {} since {}",
             change_text(last),
-            point_name(lane, last.point.at, order)
+            point_name(lane, last.point.run_index, order)
         ),
     }
 }
@@ -160,8 +160,10 @@ fn lane_facts(lane: &ComparableRunSeries, order: SeriesOrder) -> Vec<(&'static s
     }
     for found in &lane.changes {
         let moved = concurrent_changes_text(&found.concurrent).map_or_else(String::new, |moved| format!("; {moved}"));
-        facts
-            .push(("change at", format!("{}: {}{moved}", point_name(lane, found.point.at, order), change_text(found))));
+        facts.push((
+            "change at",
+            format!("{}: {}{moved}", point_name(lane, found.point.run_index, order), change_text(found)),
+        ));
     }
     facts
 }
@@ -172,7 +174,7 @@ const LANE_TABLE_HEADINGS: [&str; 7] = ["commit", "made", "line or goodput", "ch
 /// runs), the oldest run first.
 fn lane_rows(lane: &ComparableRunSeries, rows_max: usize) -> Vec<Vec<String>> {
     let changed: Vec<(usize, &SeriesChange)> =
-        lane.changes.iter().map(|found| (lane.points[found.point.at].runs[0], found)).collect();
+        lane.changes.iter().map(|found| (lane.points[found.point.run_index].runs[0], found)).collect();
     let row = |number: usize, run: &HistoryRun| {
         let summary = run.summary.as_ref();
         let aside = lane.excluded_runs.iter().find(|(aside, _)| *aside == number).map(|(_, why)| why);
@@ -312,8 +314,8 @@ pub fn history_document(view: &HistoryView) -> Value {
             upper_rps: lane.points[at].interval.map(|interval| interval.1),
         };
         let changed = |found: &SeriesChange| LaneChangeFields {
-            point: found.point.at,
-            at: point_name(lane, found.point.at, view.order),
+            point: found.point.run_index,
+            at: point_name(lane, found.point.run_index, view.order),
             ratio: found.point.ratio,
             ratio_lower: found.point.interval.lower,
             ratio_upper: found.point.interval.upper,

@@ -167,7 +167,7 @@ struct InterferenceUse<'a> {
 
 impl<'a> From<&'a Interference> for InterferenceFields<'a> {
     fn from(others: &'a Interference) -> InterferenceFields<'a> {
-        let Interference { cores, steal_share, disturbed, reason, .. } = others;
+        let Interference { cores, steal_share, is_disturbed: disturbed, reason, .. } = others;
         let others = InterferenceUse { cores: *cores, steal_share: *steal_share, reason: reason.as_deref() };
         InterferenceFields { disturbed: *disturbed, others }
     }
@@ -576,7 +576,7 @@ impl LevelVisitFields {
             start_s: visit.start_ns as f64 / 1e9,
             duration_s: visit.run.duration_ns() as f64 / 1e9,
             throughput_rps: rps,
-            disturbed: others.disturbed,
+            disturbed: others.is_disturbed,
             others_cores: others.cores,
         }
     }
@@ -708,7 +708,7 @@ pub(crate) struct LoadLineFields {
 
 impl From<find::LoadLine> for LoadLineFields {
     fn from(line: find::LoadLine) -> LoadLineFields {
-        let find::LoadLine { rps, lower, upper, has_estimate: provable, confirmed } = line;
+        let find::LoadLine { rps, lower, upper, has_estimate: provable, is_confirmed: confirmed } = line;
         let estimate = provable.then_some(rps);
         LoadLineFields { estimate, lower, upper, confidence: find::LoadLine::INTERVAL_CONFIDENCE, confirmed }
     }

@@ -59,7 +59,7 @@ pub(crate) fn search_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
         _ => CaseOutcome::Passed,
     };
     let undisturbed = match &findings.interference.reason {
-        Some(reason) if findings.interference.disturbed => CaseOutcome::Skipped(reason.clone()),
+        Some(reason) if findings.interference.is_disturbed => CaseOutcome::Skipped(reason.clone()),
         _ => CaseOutcome::Passed,
     };
     vec![

@@ -311,7 +311,7 @@ mod tests {
         let basis = CostDivisor::Requests { before: 100.0, after: 1000.0 };
         let level = |offered_rps: f64, goodput_rps: f64| ProfiledTrial {
             offered_rps,
-            requests_each: 1.0,
+            requests_per_session: 1.0,
             without_profiling: PeriodFigures {
                 seconds: 10.0,
                 completed_rps: offered_rps,

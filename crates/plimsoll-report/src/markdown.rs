@@ -8,7 +8,7 @@ pub fn render(report: &Report) -> String {
     let mut out = String::new();
     for block in &report.blocks {
         match block {
-            ReportBlock::Chart(_) | ReportBlock::Fragment(_) => continue,
+            ReportBlock::Chart(_) | ReportBlock::RawHtml(_) => continue,
             ReportBlock::Heading(text) => out.push_str(&format!("### {}\n", escape_markdown(text))),
             ReportBlock::Text(Tone::Warning, text) => {
                 out.push_str(&format!("> **Warning:** {}\n", escape_markdown(text)))

@@ -68,7 +68,7 @@ struct ModelVerificationFields {
     holds: bool,
     apart: Vec<String>,
     mix_tv: f64,
-    mix_tv_max: f64,
+    endpoint_share_distance_max: f64,
     dispersion: Vec<DispersionFields>,
     sessions: SessionDistances,
     lru: Vec<CacheHitRatioFields>,
@@ -153,8 +153,8 @@ fn model_verification_fields(distances: &ModelDistances) -> ModelVerificationFie
     ModelVerificationFields {
         holds: apart.is_empty(),
         apart: apart.into_iter().map(|figure| figure.name).collect(),
-        mix_tv: distances.mix_tv,
-        mix_tv_max: distances.mix_tv_max,
+        mix_tv: distances.endpoint_share_distance,
+        endpoint_share_distance_max: distances.endpoint_share_distance_max,
         dispersion: dispersion.collect(),
         sessions: SessionDistances {
             requests: quantile_fields(&distances.visit_requests),
@@ -258,8 +258,8 @@ fn distance_rows(distances: &ModelDistances) -> Vec<Vec<String>> {
         "mix of endpoints".to_owned(),
         String::new(),
         String::new(),
-        share(distances.mix_tv),
-        share(distances.mix_tv_max),
+        share(distances.endpoint_share_distance),
+        share(distances.endpoint_share_distance_max),
     ]];
     for ((width_ns, both), off_max) in distances.dispersion.iter().zip(&distances.dispersion_difference_max) {
         let name = format!("dispersion at {}", duration(*width_ns as f64));

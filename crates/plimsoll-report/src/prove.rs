@@ -202,7 +202,7 @@ fn comparison_answer_with_scope(proof: &ComparisonResult, scope: &str) -> String
         ProveVerdict::Small => "B differs from A by less than the margin",
         ProveVerdict::Inconclusive => return inconclusive_text(proof),
     };
-    let primary = proof.measures.first().filter(|one| one.primary);
+    let primary = proof.measures.first().filter(|one| one.is_primary);
     let estimate = primary.map(|one| {
         format!("{} {} ({})", measure_text(one.measure), relative_change_text(one.ratio), interval_text(one))
     });
@@ -227,7 +227,7 @@ fn comparison_answer_with_scope(proof: &ComparisonResult, scope: &str) -> String
 /// Formats the sentence for the verdict `inconclusive`: the estimate, the reason, and how to reach
 /// a verdict.
 fn inconclusive_text(proof: &ComparisonResult) -> String {
-    let primary = proof.measures.first().filter(|one| one.primary);
+    let primary = proof.measures.first().filter(|one| one.is_primary);
     let seen = primary.map(|one| {
         let interval = interval_text(one);
         format!("{} {} ({interval})", measure_text(one.measure), relative_change_text(one.ratio))
@@ -288,7 +288,7 @@ const RECOMMENDED_BUDGET_NS_MAX: u64 = 24 * 3600 * 1_000_000_000;
 fn budget_advice_text(proof: &ComparisonResult) -> Option<String> {
     let more = proof.further_blocks?;
     let blocks = proof.stopped_by == ComparisonEnd::Blocks;
-    Some(match proof.budget_enough_ns {
+    Some(match proof.sufficient_budget_ns {
         Some(ns) if ns > RECOMMENDED_BUDGET_NS_MAX => {
             "on such a noisy machine, even a comparison of one day would not decide".into()
         }
@@ -436,7 +436,7 @@ fn success_row(proof: &ComparisonResult) -> Option<Vec<String>> {
 
 /// Formats how much the goodput varies between the loads of one side, as a standard deviation.
 fn spread_text(proof: &ComparisonResult) -> String {
-    let [Some(a), Some(b)] = proof.spread else { return "too few blocks".into() };
+    let [Some(a), Some(b)] = proof.relative_deviations else { return "too few blocks".into() };
     let (a, b) = (percent_text(a), percent_text(b));
     match proof.restarts_builds {
         true => format!(

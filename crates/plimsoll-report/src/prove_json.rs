@@ -87,7 +87,7 @@ impl From<&ArmLoadFigures> for ReadingFields {
             requests: reading.response_times.scheduled,
             success_rate: reading.success_rate(),
             client_wait_share: reading.client_wait_share,
-            disturbed: reading.interference.disturbed,
+            disturbed: reading.interference.is_disturbed,
         }
     }
 }
@@ -192,7 +192,7 @@ impl MeasureFields {
     fn from_comparison<M: Copy>(one: &MeasureComparison<M>, name: fn(M) -> &'static str) -> MeasureFields {
         MeasureFields {
             name: name(one.measure),
-            primary: one.primary,
+            primary: one.is_primary,
             a: finite_or_none(one.levels[0]),
             b: finite_or_none(one.levels[1]),
             ratio: finite_or_none(one.ratio),
@@ -294,11 +294,11 @@ pub(crate) fn proof_document(
         success: proof.success.as_ref().map(SuccessFields::from),
         margin: proof.measures.first().map(|one| one.margin),
         fresh_starts: proof.restarts_builds,
-        spread: proof.spread,
+        spread: proof.relative_deviations,
         blocks: proof.blocks,
         blocks_void: proof.blocks_void,
         blocks_more: proof.further_blocks,
-        budget_enough_s: proof.budget_enough_ns.map(|ns| ns as f64 / 1e9),
+        budget_enough_s: proof.sufficient_budget_ns.map(|ns| ns as f64 / 1e9),
         stopped_by: comparison_end_json_name(&proof.stopped_by),
         narrowing: finding.interim_estimates.iter().map(InterimEstimateFields::from).collect(),
         readings: finding.blocks.blocks.iter().map(BlockFields).collect(),

@@ -348,7 +348,7 @@ fn add_generator_flags(
         );
     }
     let arrivals = match spec {
-        ExperimentSpec::Run(run) => run.plan.load.shape.arrivals(),
+        ExperimentSpec::Run(run) => run.plan.load.shape.arrival_spacing(),
         ExperimentSpec::Sweep(_) => ArrivalSpacing::Constant,
         ExperimentSpec::Find(find) => find.arrivals,
         ExperimentSpec::Explain(explain) => explain.search.arrivals,

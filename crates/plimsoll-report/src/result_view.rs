@@ -589,7 +589,7 @@ mod tests {
                     FailedResponse::from_response(500, 0, head.as_bytes(), RedactionLevel::SecretsButBodies);
                 (failed.status_line, failed.body, failed.reason) = (others(), others(), others());
                 run.failed_answers = vec![failed];
-                run.ending = Some(LoadEnd::Stopped(EarlyStopReason::Died(others())));
+                run.ending = Some(LoadEnd::Stopped(EarlyStopReason::CannotContinue(others())));
             }
             experiment.start_notes = StartNotes { warnings: vec![others()], adjustments: vec![others()] };
             experiment.command = vec![others()];

@@ -100,7 +100,7 @@ pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
                 &cpu,
             ];
             let row = format_table_row(cells, columns);
-            match summary.interference.reason.as_deref().filter(|_| summary.interference.disturbed) {
+            match summary.interference.reason.as_deref().filter(|_| summary.interference.is_disturbed) {
                 Some(reason) => {
                     let text = format!(
                         "{:>width$} {DISTURBED_REMARK_PREFIX}{}",

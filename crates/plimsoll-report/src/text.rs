@@ -19,7 +19,7 @@ pub fn render_wrapped(report: &Report, colour: bool, columns: Option<usize>) -> 
     for block in &report.blocks {
         match block {
             // The text omits charts and flame graphs, which only HTML pages show.
-            ReportBlock::Chart(_) | ReportBlock::Fragment(_) => {}
+            ReportBlock::Chart(_) | ReportBlock::RawHtml(_) => {}
             ReportBlock::Heading(text) => {
                 out.push_str(&format!("\n{}\n", wrap_text(text, columns, 0)));
                 after_text = true;

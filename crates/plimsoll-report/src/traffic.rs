@@ -102,7 +102,7 @@ pub(crate) fn traffic_doubts(figures: &LogFigures, context: &TrafficContext) -> 
         );
         doubts.add(DoubtKind::Rough, text);
     }
-    if figures.sessions.closed_early {
+    if figures.sessions.has_early_closed_sessions {
         doubts.add(
             DoubtKind::Rough,
             "the log has too many visitors at once, so plimsoll counted some sessions as ended too early",
@@ -185,7 +185,7 @@ fn window_text(width_ns: u64) -> String {
 
 fn popularity_text(popularity: &Popularity) -> Option<String> {
     let exponent = popularity.zipf_exponent?;
-    let more_than = if popularity.exact { "" } else { "more than " };
+    let more_than = if popularity.is_exact { "" } else { "more than " };
     Some(format!(
         "Zipf exponent {exponent:.2} for the popularity of {more_than}{ids} ids of {endpoint}",
         ids = format::count(popularity.ids),
@@ -234,8 +234,8 @@ fn traffic_facts(figures: &LogFigures, context: &TrafficContext) -> Vec<(&'stati
         let all = format::count(sessions.requests.count());
         facts.push(("sessions", format!("{all}; requests of each: {}", distribution_text(&sessions.requests, &count))));
     }
-    if sessions.think.count() > 0 {
-        facts.push(("think time", distribution_text(&sessions.think, &format::duration)));
+    if sessions.think_times_ns.count() > 0 {
+        facts.push(("think time", distribution_text(&sessions.think_times_ns, &format::duration)));
     }
     if let Some(concurrency) = figures.concurrency {
         let max =

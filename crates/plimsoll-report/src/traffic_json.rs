@@ -179,7 +179,7 @@ pub fn traffic_document(figures: &LogFigures, context: &TrafficContext) -> Value
             count: figures.sessions.requests.count(),
             gap_s: SESSION_GAP_NS / 1_000_000_000,
             requests: distribution_fields(&figures.sessions.requests),
-            think_time_ns: distribution_fields(&figures.sessions.think),
+            think_time_ns: distribution_fields(&figures.sessions.think_times_ns),
         },
         popularity: figures.popularity.as_ref().map(|popularity| PopularityFields {
             method: &popularity.method,

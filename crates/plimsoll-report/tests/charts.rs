@@ -57,7 +57,7 @@ fn trial_outcome(rate: f64, p99_ms: f64, verdict: Verdict, work_share: f64) -> T
         start_ns: 0,
         duration_ns: 5_000_000_000,
         planned_ns: 5_000_000_000,
-        stopped: false,
+        is_stopped_early: false,
         achieved_rps: rate,
         success_rate: 1.0,
         p50_ns: 200_000,
@@ -225,7 +225,7 @@ fn example_findings(scale: f64) -> Findings {
         (9_370.0, 720.0, Fail, 0.32),
     ];
     // The trial `cut` stopped early, so its p99 is only a lower bound.
-    let cut = [trial_outcome(9_700.0 * scale, 390.0, Fail, 0.31)].map(|t| TrialOutcome { stopped: true, ..t });
+    let cut = [trial_outcome(9_700.0 * scale, 390.0, Fail, 0.31)].map(|t| TrialOutcome { is_stopped_early: true, ..t });
     Findings {
         rate_unit: "requests",
         log: None,
@@ -234,7 +234,7 @@ fn example_findings(scale: f64) -> Findings {
             lower: 9_190.0 * scale,
             upper: Some(9_280.0 * scale),
             has_estimate: true,
-            confirmed: true,
+            is_confirmed: true,
         },
         slo: Slo::default(),
         peak: Some(Peak { rps: 9_800.0 * scale, concurrency: 64 }),
@@ -277,7 +277,7 @@ fn interval_figures() -> Vec<IntervalFigures> {
         IntervalFigures {
             start_s: t * 0.5,
             length_s: 0.5,
-            after: k > 58,
+            is_after_schedule: k > 58,
             scheduled_rps: 1000.0,
             succeeded_rps: if slow > 1.0 { 600.0 } else { 1000.0 + 20.0 * (t * 0.7).sin() },
             errors_rps: if slow > 1.0 { 25.0 } else { 0.0 },
@@ -324,7 +324,7 @@ fn comparison_block(goodputs_rps: &[f64], void: Option<&str>) -> ComparisonBlock
         routes: Vec::new(),
         client_wait_share: 0.0,
         interference: Interference::default(),
-        void: void.map(Sentence::from),
+        void_reason: void.map(Sentence::from),
         missing_response: None,
     };
     ComparisonBlock { arm_loads: goodputs_rps.iter().map(reading).collect() }
@@ -488,7 +488,7 @@ fn any_findings() -> impl Strategy<Value = Findings> {
             TrialOutcome { p99_ns: *p99_ns, ..trial_outcome(*rate, 0.0, verdict, *share) }
         };
         Findings {
-            load_line_rps: LoadLine { rps: lower, lower, upper, has_estimate: true, confirmed: true },
+            load_line_rps: LoadLine { rps: lower, lower, upper, has_estimate: true, is_confirmed: true },
             slo: Slo {
                 latency: vec![LatencyBound { measure: TimeMeasure::response_time(), quantile, bound_ns }],
                 ..Slo::default()

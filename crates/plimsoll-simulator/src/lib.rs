@@ -166,7 +166,7 @@ pub struct StallPattern {
     /// The time between two stalls, ms.
     pub gap_ms: u64,
     /// Whether the time between stalls is exponentially distributed, with `gap_ms` as its mean.
-    pub random: bool,
+    pub is_exponential: bool,
 }
 
 /// Generates the stalls of a server one after another.
@@ -185,7 +185,7 @@ impl StallGenerator {
     }
 
     fn next(&mut self) -> (u64, u64) {
-        let StallPattern { from_ms, to_ms, gap_ms, random } = self.stalling;
+        let StallPattern { from_ms, to_ms, gap_ms, is_exponential: random } = self.stalling;
         let start_ns = self.next_ns;
         let end_ns = start_ns + from_ms * MS + self.rng.uniform_below((to_ms - from_ms) * MS + 1);
         let gap = if random { self.rng.exponential() } else { 1.0 };
@@ -286,7 +286,7 @@ impl ServerModel {
     pub fn stalling_models(noise: Noise) -> Vec<ServerModel> {
         let model = |name, from_ms, to_ms, gap_ms, random| ServerModel {
             name,
-            kind: ServerKind::Stalls(StallPattern { from_ms, to_ms, gap_ms, random }),
+            kind: ServerKind::Stalls(StallPattern { from_ms, to_ms, gap_ms, is_exponential: random }),
             capacity: 2_000.0,
             noise,
             client_rps: f64::INFINITY,
@@ -417,7 +417,7 @@ struct Server {
     served: f64,
     /// The current capacity, as a multiple of the nominal capacity. The capacity changes with each
     /// trial; for a server of kind `Ages`, it changes with each request.
-    speed: f64,
+    capacity_factor: f64,
     /// The remaining stalls of this trial that come from disturbances: (start, end), ns.
     stalls: VecDeque<(u64, u64)>,
     /// For a server of kind `Stalls`: the generator of its own stalls, and the current or next
@@ -435,7 +435,7 @@ impl Server {
             tokens: burst,
             tokens_at_ns: 0,
             served: 0.0,
-            speed: 1.0,
+            capacity_factor: 1.0,
             stalls: VecDeque::new(),
             own_stalls: match model.kind {
                 ServerKind::Stalls(stalling) => {
@@ -452,16 +452,16 @@ impl Server {
     /// the stalls that disturbances cause.
     fn begin_trial(&mut self, now_ns: u64, length_ns: u64) {
         let normal = (0..12).map(|_| self.rng.next_f64()).sum::<f64>() - 6.0;
-        self.speed = 1.0 + normal * self.model.noise.jitter;
+        self.capacity_factor = 1.0 + normal * self.model.noise.jitter;
         if let ServerKind::Regimes(faster) = self.model.kind
             && self.rng.next_f64() < 0.5
         {
-            self.speed *= faster;
+            self.capacity_factor *= faster;
         }
         if let ServerKind::Changes(share) = self.model.kind
             && now_ns >= 12 * SECOND
         {
-            self.speed *= share;
+            self.capacity_factor *= share;
         }
         let mut stalls = Vec::new();
         let mut stall = |rng: &mut Rng, min_ms: u64, max_ms: u64| {
@@ -470,7 +470,7 @@ impl Server {
         };
         if self.rng.next_f64() < self.model.noise.disturbed {
             if self.rng.next_f64() < 0.7 {
-                self.speed *= 0.6 + 0.35 * self.rng.next_f64();
+                self.capacity_factor *= 0.6 + 0.35 * self.rng.next_f64();
             } else {
                 (0..3).for_each(|_| stall(&mut self.rng, 100, 400));
             }
@@ -494,7 +494,7 @@ impl Server {
             // In a trial with a lower capacity, the token bucket refills more slowly. In a trial
             // with a higher capacity, the token bucket does not refill faster than the nominal
             // rate.
-            let earned = (now_ns - self.tokens_at_ns) as f64 / 1e9 * rate * self.speed.min(1.0);
+            let earned = (now_ns - self.tokens_at_ns) as f64 / 1e9 * rate * self.capacity_factor.min(1.0);
             self.tokens = (self.tokens + earned).min(burst);
             self.tokens_at_ns = now_ns;
             let granted = self.tokens >= 1.0;
@@ -510,7 +510,7 @@ impl Server {
             return (now_ns + MS, self.served <= requests);
         }
         if let ServerKind::Ages(aging) = self.model.kind {
-            self.speed = aging.relative_capacity(self.served, now_ns as f64 / 1e9);
+            self.capacity_factor = aging.relative_capacity(self.served, now_ns as f64 / 1e9);
             self.served += 1.0;
         }
         let Reverse(free_ns) = self.free_ns.pop().expect("there is a server");
@@ -538,7 +538,7 @@ impl Server {
             ServerKind::Queue(service, _) => service.draw_service_time(&mut self.rng),
             _ => 1.0,
         };
-        let done_ns = start_ns + (self.model.service_s() * 1e9 * draw / self.speed) as u64;
+        let done_ns = start_ns + (self.model.service_s() * 1e9 * draw / self.capacity_factor) as u64;
         self.free_ns.push(Reverse(done_ns));
         (done_ns, true)
     }
@@ -767,7 +767,7 @@ pub fn simulate_study(
             study::Step::Stop => return recorded,
             study::Step::Fail(broken) => return StudyRecord { failure: Some(broken), ..recorded },
             study::Step::Skip(tag) => {
-                remarks.push(ExperimentEvent::Unheld { tag, reason: plimsoll_model::LoadSkipReason::NoTime })
+                remarks.push(ExperimentEvent::LoadSkipped { tag, reason: plimsoll_model::LoadSkipReason::NoTime })
             }
             study::Step::SkipProfile(..) => unreachable!("no profiles are asked for"),
             study::Step::Measure(trial) => {
@@ -830,7 +830,7 @@ pub fn format_search(findings: &Findings, truth: f64) -> String {
         line.rps / truth,
         line.lower / truth,
         line.upper.map(|u| (u / truth * 1e4).round() / 1e4),
-        if line.confirmed { "confirmed" } else { "not confirmed" },
+        if line.is_confirmed { "confirmed" } else { "not confirmed" },
         findings.stopped_by,
         findings.elapsed_s,
         findings.longest_pass_at_line_s,

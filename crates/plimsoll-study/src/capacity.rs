@@ -65,7 +65,7 @@ impl ConnectionLimits {
 
     /// Returns the number of threads, each with its own file table, that `connections` need; 1 if
     /// threads cannot have their own tables.
-    pub fn threads_for(&self, connections: u64) -> u64 {
+    pub fn thread_count_for_connections(&self, connections: u64) -> u64 {
         match self.own_tables {
             true => connections.div_ceil(self.connections_per_thread_max().max(1)).min(THREADS_MAX),
             false => 1,
@@ -150,7 +150,7 @@ fn adapt_to_open_files_limit(
     if connections.div_ceil(tables) <= room {
         return Ok(None);
     }
-    let threads = limits.threads_for(connections);
+    let threads = limits.thread_count_for_connections(connections);
     if threads * room < connections {
         let most = if limits.own_tables { THREADS_MAX * room } else { room };
         return Err(format!(

@@ -14,7 +14,7 @@ pub type BodyInput = (BodySource<String>, Vec<u8>);
 
 /// Joins the data pieces (-d and similar options) of a curl command line to one body; `None`
 /// without pieces.
-pub fn body(curl: &CurlRequest) -> Result<Option<BodyInput>, Failure> {
+pub fn build_body(curl: &CurlRequest) -> Result<Option<BodyInput>, Failure> {
     if let [CurlData::File { path, stripped: false }] = curl.data.as_slice()
         && path != "-"
         && !curl.sends_data_in_query

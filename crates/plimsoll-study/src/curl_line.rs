@@ -3,7 +3,7 @@
 //!
 //! Not here: parsing the line (`plimsoll_traffic`), and plimsoll's own equivalent flags.
 
-use crate::curl_body::{BodyInput, body, encode_multipart, with_query};
+use crate::curl_body::{BodyInput, build_body, encode_multipart, with_query};
 use crate::fields;
 use base64::Engine;
 use plimsoll_model::BodySource;
@@ -28,13 +28,13 @@ pub struct CurlInput {
 impl CurlInput {
     /// Reads a curl command line. The caller's header fields `own_headers` replace fields of the
     /// command line with the same names.
-    pub fn read(line: &str, own_headers: &[String]) -> Result<CurlInput, Failure> {
+    pub fn read_curl_line(line: &str, own_headers: &[String]) -> Result<CurlInput, Failure> {
         let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("--curl: {error}"));
         let curl =
             split_curl_command(line).and_then(|words| CurlRequest::read(&words)).map_err(|error| wrong(&error))?;
         let mut headers = Vec::new();
         let body = match curl.form.is_empty() {
-            true => body(&curl)?,
+            true => build_body(&curl)?,
             false => {
                 let (bytes, boundary) = encode_multipart(&curl.form)?;
                 // As in curl, a multipart content type given by the user gets the generated

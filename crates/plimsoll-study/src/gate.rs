@@ -28,7 +28,7 @@ impl Gate {
         let void = if summary.generator.is_limit {
             Some("the load generator was the limit, not the server")
         } else {
-            summary.interference.disturbed.then_some("interference disturbed the machine during the load")
+            summary.interference.is_disturbed.then_some("interference disturbed the machine during the load")
         };
         let (mut gate, mut notes) = (Gate::Passed, Vec::new());
         for crossing in crossed {

@@ -18,7 +18,7 @@ const FETCHED_BYTES_MAX: usize = 64 << 20;
 const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
 /// Reads an import source: a file, standard input (`-`), or a URL if `may_fetch`. Returns the
 /// redacted name of the source and its text.
-pub fn read(source: &str, may_fetch: bool, allow_public: bool) -> Result<(String, String), Failure> {
+pub fn read_import_source(source: &str, may_fetch: bool, allow_public: bool) -> Result<(String, String), Failure> {
     if source == "-" {
         let bytes = files::read_stdin(FilePurpose::Import)
             .map_err(|why| Failure::cannot_start(format!("standard input {why}")))?;

@@ -158,7 +158,7 @@ pub fn read_requests(
     let taken = ReplayChoice {
         fold: if folding.is_empty() { None } else { Some(&fold) },
         wanted: &wanted,
-        with_unsafe: choice.with_unsafe,
+        is_unsafe_included: choice.with_unsafe,
         prefix: choice.prefix,
     };
     let mut gathering = RequestCollector::new(taken);

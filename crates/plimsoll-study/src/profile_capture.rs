@@ -198,7 +198,7 @@ impl Profiler for ProfileTaker {
         // loads share one time budget for waiting.
         self.patience = self.patience.saturating_sub(waiting.elapsed());
         let (trial, spoilt) = match driven {
-            Ok((trial, Some(LoadEnd::Stopped(EarlyStopReason::Died(why))))) => (trial, Some(why)),
+            Ok((trial, Some(LoadEnd::Stopped(EarlyStopReason::CannotContinue(why))))) => (trial, Some(why)),
             Ok((trial, _)) => (trial, None),
             Err(why) => (None, Some(why)),
         };

@@ -311,7 +311,7 @@ pub fn describe_environment(target_local: bool) -> Environment {
         plimsoll: env!("CARGO_PKG_VERSION").into(),
         kernel: process::kernel_version_text(),
         cpu: process::cpu_model(),
-        cores: process::cores(),
+        cores: process::allowed_core_count(),
         memory_bytes: process::memory_bytes(),
         files_max: process::raise_open_files_limit(),
         target_local,

@@ -243,7 +243,7 @@ impl AuthorFactory for ScriptRun {
     /// Ends the load once its script has failed.
     fn may_continue(&self) -> ControlFlow<EarlyStopReason> {
         match self.script_error() {
-            Some(error) => ControlFlow::Break(EarlyStopReason::Died(format!("the script failed: {error}"))),
+            Some(error) => ControlFlow::Break(EarlyStopReason::CannotContinue(format!("the script failed: {error}"))),
             None => ControlFlow::Continue(()),
         }
     }

@@ -57,7 +57,8 @@ pub fn measure_own_speed() -> Result<SelfMeasurement, Failure> {
     let open = LoadShape::Open { rate: LoadCurve::constant(rate_rps), arrivals: ArrivalSpacing::Constant };
     let open = measure_load(&origin, open, Spin::Auto)?;
     server.end().map_err(cannot)?;
-    let disturbed = |summary: &Summary| summary.interference.reason.clone().filter(|_| summary.interference.disturbed);
+    let disturbed =
+        |summary: &Summary| summary.interference.reason.clone().filter(|_| summary.interference.is_disturbed);
     Ok(SelfMeasurement {
         highest_rps: closed.throughput_rps,
         cpu_us: closed.generator.cpu_s * 1e6 / closed.requests.max(1) as f64,

@@ -167,7 +167,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
 
     fn skip_load(&mut self, tag: LoadTag, reason: LoadSkipReason, after: &mut dyn FnMut(StepOutcome, &mut D)) {
         after(StepOutcome::Skipped, &mut self.display);
-        self.recording.record_remark(ExperimentEvent::Unheld { tag, reason });
+        self.recording.record_remark(ExperimentEvent::LoadSkipped { tag, reason });
     }
 
     /// Shows each sentence about an adapted load once. A comparison shows the sentences about
@@ -507,7 +507,7 @@ mod tests {
         assert_eq!(turns, [0, 2]);
         assert_eq!(
             experiment.remarks,
-            [ExperimentEvent::Unheld { tag, reason: LoadSkipReason::Machine("too many".into()) }]
+            [ExperimentEvent::LoadSkipped { tag, reason: LoadSkipReason::Machine("too many".into()) }]
         );
         // Each load begins 1 ms after its preparation.
         assert_eq!(experiment.trials.iter().map(|trial| trial.start_ns).collect::<Vec<_>>(), [1_000_000, 502_000_000]);

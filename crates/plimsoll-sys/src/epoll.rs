@@ -32,7 +32,7 @@ impl Event {
     /// result is true, the caller must read until a read returns the end of the stream or the
     /// error.
     #[inline]
-    pub fn hangup(&self) -> bool {
+    pub fn is_hung_up(&self) -> bool {
         self.0.events & (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0
     }
 }

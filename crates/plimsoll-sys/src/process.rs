@@ -31,7 +31,7 @@ static CHECK_STDOUT_AT_START: extern "C" fn() = check_stdout_at_start;
 /// Moves standard output to a new descriptor, which is returned. Later writes to standard output,
 /// by this process or its children, go to standard error. A document on the new descriptor
 /// therefore stays valid even if foreign code, such as a script, prints.
-pub fn move_stdout() -> io::Result<std::fs::File> {
+pub fn redirect_stdout_to_stderr() -> io::Result<std::fs::File> {
     // SAFETY: duplicates descriptors; no memory is passed.
     let moved = error_if_negative(unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_DUPFD_CLOEXEC, 3) })?;
     // SAFETY: the call above created the descriptor, and no other code owns it.
@@ -66,7 +66,7 @@ impl CoreSet {
 }
 
 /// Returns the number of cores that this process may run on (its affinity mask).
-pub fn cores() -> u32 {
+pub fn allowed_core_count() -> u32 {
     permitted_cores(0).map_or(0, |cores| cores.count()).max(1)
 }
 
@@ -451,7 +451,7 @@ mod tests {
 
     #[test]
     fn machine_facts_are_available() {
-        assert!(super::cores() >= 1);
+        assert!(super::allowed_core_count() >= 1);
         assert!(super::resident_bytes() > 100_000);
         assert!(super::memory_bytes() > super::resident_bytes());
         assert!(super::raise_open_files_limit() >= 64);

@@ -20,7 +20,7 @@ static RESERVED_STDOUT: OnceLock<File> = OnceLock::new();
 /// Reserves standard output for this module. Output of foreign code, such as a script, goes to
 /// standard error after the reservation.
 pub fn reserve_stdout() {
-    if let Ok(stdout) = process::move_stdout() {
+    if let Ok(stdout) = process::redirect_stdout_to_stderr() {
         // A process prints one document, so a second reservation changes nothing.
         let _ = RESERVED_STDOUT.set(stdout);
     }

@@ -370,7 +370,7 @@ mod tests {
             server.set_reset_on_close().expect("set");
             drop(server);
             let event = epoll.wait(Some(5_000_000_000)).expect("waits")[0];
-            assert!(event.hangup() && event.readable());
+            assert!(event.is_hung_up() && event.readable());
             assert_eq!(client.recv(&mut buffer).expect_err("reset").kind(), io::ErrorKind::ConnectionReset);
         }
     }

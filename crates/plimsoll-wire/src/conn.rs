@@ -73,7 +73,7 @@ pub struct ReceivedBytes<'a> {
     tls_events: Option<TlsLayerEvents>,
     /// Whether further events may follow after all received bytes are parsed, which is always true
     /// over HTTP/2.
-    more: bool,
+    may_have_more_events: bool,
 }
 
 #[derive(Debug)]
@@ -88,7 +88,7 @@ struct TlsLayerEvents {
     /// last.
     ended: bool,
     /// The failure of the TLS layer, if any. The event that reports the failure comes last.
-    failed: Option<TlsFailure>,
+    tls_failure: Option<TlsFailure>,
 }
 
 impl ReceivedBytes<'_> {
@@ -96,7 +96,7 @@ impl ReceivedBytes<'_> {
     /// because events may follow after all received bytes are parsed.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.text.is_empty() && self.tls_events.is_none() && !self.more
+        self.text.is_empty() && self.tls_events.is_none() && !self.may_have_more_events
     }
 }
 
@@ -301,7 +301,7 @@ impl Conn {
                 h1.record_sent(text.len());
             }
         } else {
-            tls.session.take_cipher(scratch);
+            tls.session.take_bytes_to_send(scratch);
         }
         scratch
     }
@@ -379,26 +379,28 @@ impl Conn {
                 true
             }
         };
-        ReceivedBytes { text: bytes, tls_events: None, more }
+        ReceivedBytes { text: bytes, tls_events: None, may_have_more_events: more }
     }
 
     #[inline(never)]
     fn decrypt_received<'a>(&mut self, cipher: &[u8], scratch: &'a mut Vec<u8>) -> ReceivedBytes<'a> {
         scratch.clear();
-        let Some(tls) = &mut self.tls else { return ReceivedBytes { text: &[], tls_events: None, more: false } };
+        let Some(tls) = &mut self.tls else {
+            return ReceivedBytes { text: &[], tls_events: None, may_have_more_events: false };
+        };
         let mut news = match tls.session.receive(cipher, scratch) {
             Ok(progress) => TlsLayerEvents {
-                is_handshake_done: progress.established,
+                is_handshake_done: progress.is_handshake_done,
                 has_bytes_to_send: tls.session.wants_to_send(),
-                ended: progress.ended,
-                failed: None,
+                ended: progress.is_stream_ended,
+                tls_failure: None,
             },
             // If the TLS stream ends and fails at the same time, only the failure is reported.
             Err(reason) => TlsLayerEvents {
                 is_handshake_done: false,
                 has_bytes_to_send: false,
                 ended: false,
-                failed: Some(reason),
+                tls_failure: Some(reason),
             },
         };
         if news.is_handshake_done {
@@ -411,7 +413,7 @@ impl Conn {
                     is_handshake_done: false,
                     has_bytes_to_send: false,
                     ended: false,
-                    failed: Some(TlsFailure::NothingInCommon),
+                    tls_failure: Some(TlsFailure::NothingInCommon),
                 };
             }
         }
@@ -433,8 +435,8 @@ impl Conn {
                 true
             }
         };
-        let quiet = !news.is_handshake_done && !news.has_bytes_to_send && !news.ended && news.failed.is_none();
-        ReceivedBytes { text: scratch, tls_events: (!quiet).then_some(news), more }
+        let quiet = !news.is_handshake_done && !news.has_bytes_to_send && !news.ended && news.tls_failure.is_none();
+        ReceivedBytes { text: scratch, tls_events: (!quiet).then_some(news), may_have_more_events: more }
     }
 
     /// Returns the next event in the received bytes; `None`: all events were taken.
@@ -474,7 +476,7 @@ impl Conn {
                 return Some(ConnectionEvent::HasBytesToSend);
             }
             let news = received.tls_events.take()?;
-            news.failed.map(ConnectionEvent::TlsFailed).or(news.ended.then_some(ConnectionEvent::Ended))
+            news.tls_failure.map(ConnectionEvent::TlsFailed).or(news.ended.then_some(ConnectionEvent::Ended))
         })
     }
 

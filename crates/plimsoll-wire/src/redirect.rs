@@ -10,19 +10,19 @@ use plimsoll_model::Origin;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RedirectRefusal {
     /// The redirect leads to another scheme, host or port.
-    Elsewhere,
+    OtherOrigin,
     /// The limit of redirects was reached.
-    TooOften,
+    TooManyRedirects,
 }
 
 impl RedirectRefusal {
     /// Returns the reason in words, without secrets.
     pub fn reason(self) -> &'static str {
         match self {
-            RedirectRefusal::Elsewhere => {
+            RedirectRefusal::OtherOrigin => {
                 "the response redirects to another origin (scheme, host or port), which plimsoll does not follow"
             }
-            RedirectRefusal::TooOften => "the request was redirected more often than the limit allows",
+            RedirectRefusal::TooManyRedirects => "the request was redirected more often than the limit allows",
         }
     }
 }
@@ -46,9 +46,9 @@ pub fn redirect_target(location: &str, target: &str, origin: &Origin) -> Result<
     let (authority, path) = match scheme {
         Some(at) => {
             if !location[..at].eq_ignore_ascii_case(&origin.scheme) {
-                return Err(RedirectRefusal::Elsewhere);
+                return Err(RedirectRefusal::OtherOrigin);
             }
-            split_authority_and_path(location[at + 1..].strip_prefix("//").ok_or(RedirectRefusal::Elsewhere)?)
+            split_authority_and_path(location[at + 1..].strip_prefix("//").ok_or(RedirectRefusal::OtherOrigin)?)
         }
         None => match location.strip_prefix("//") {
             Some(rest) => split_authority_and_path(rest),
@@ -56,7 +56,7 @@ pub fn redirect_target(location: &str, target: &str, origin: &Origin) -> Result<
         },
     };
     if authority.is_some_and(|authority| !is_authority_of_origin(authority, origin)) {
-        return Err(RedirectRefusal::Elsewhere);
+        return Err(RedirectRefusal::OtherOrigin);
     }
     let base = target.split('?').next().unwrap_or_default();
     let whole = match path.chars().next() {
@@ -158,7 +158,7 @@ mod tests {
         }
         let v6 = Origin { scheme: "https".into(), host: "::1".into(), port: 443 };
         assert_eq!(redirect_target("https://[::1]/x", "/", &v6), Ok("/x".to_owned()));
-        assert_eq!(redirect_target("https://[::1]:8443/x", "/", &v6), Err(RedirectRefusal::Elsewhere));
+        assert_eq!(redirect_target("https://[::1]:8443/x", "/", &v6), Err(RedirectRefusal::OtherOrigin));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use plimsoll_study::output::print_to_stderr;
 /// Returns the flags with the values of the curl command line, and the body of the curl request.
 /// Prints the curl options that plimsoll leaves out, except options that do not change the request.
 pub fn apply_curl_line(request: &RequestArgs, line: &str) -> Result<(RequestArgs, Option<BodyInput>), Failure> {
-    let CurlInput { curl, url, headers, body } = CurlInput::read(line, &request.headers)?;
+    let CurlInput { curl, url, headers, body } = CurlInput::read_curl_line(line, &request.headers)?;
     let mut asked = request.clone();
     asked.headers = headers.into_iter().chain(request.headers.iter().cloned()).collect();
     (asked.curl, asked.url, asked.method) = (None, Some(url), Some(curl.method().to_owned()));

@@ -71,11 +71,11 @@ impl FinishedLoad for MeasuredRun {
         self.run()
     }
 
-    fn generator_limited(&self) -> bool {
+    fn is_generator_limited(&self) -> bool {
         Summary::from_run(self.run()).generator.is_limit
     }
 
-    fn results(&self) -> Result<PrintResults<'_>, Failure> {
+    fn build_results_printer(&self) -> Result<PrintResults<'_>, Failure> {
         let results = Results::from_experiment(&self.experiment, self.path.as_deref())?;
         Ok(Box::new(move |as_json, in_full| results.print(as_json, in_full)))
     }

@@ -62,7 +62,7 @@ fn print_changing_server_searches(seed: u64, budget_s: u64, name: Option<&str>) 
             line.rps,
             line.lower,
             line.upper,
-            if line.confirmed { "" } else { " not confirmed" },
+            if line.is_confirmed { "" } else { " not confirmed" },
             findings.longest_pass_at_line_s,
             findings.stopped_by,
             findings.elapsed_s

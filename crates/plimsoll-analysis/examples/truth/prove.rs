@@ -61,7 +61,7 @@ pub struct Machine {
     /// scale is 0, the machine has no heavy-tailed noise.
     pub heavy_tail_scale: f64,
     /// Fall of the goodput of both builds over one minute, as a share.
-    pub falling: f64,
+    pub goodput_fall_share: f64,
 }
 
 pub const QUIET: Machine = Machine {
@@ -71,7 +71,7 @@ pub const QUIET: Machine = Machine {
     disturbed: 0.0,
     interference_share: 0.0,
     heavy_tail_scale: 0.0,
-    falling: 0.0,
+    goodput_fall_share: 0.0,
 };
 pub const BENCHMARK_MACHINE: Machine =
     Machine { white: 0.026, drift: 0.1, drift_correlation: 0.99, disturbed: 0.055, ..QUIET };
@@ -250,7 +250,7 @@ impl SimulatedComparison {
             routes: Vec::new(),
             client_wait_share: 0.0,
             interference: others,
-            void: None,
+            void_reason: None,
             missing_response: None,
         }
     }
@@ -264,7 +264,7 @@ impl SimulatedComparison {
             disturbed,
             interference_share: others,
             heavy_tail_scale: heavy,
-            falling,
+            goodput_fall_share: falling,
         } = self.machine;
         let mut rng = Rng::for_stream(seed, 0x51D);
         let mut drift = standard_normal_sample(&mut rng) * deep;
@@ -284,7 +284,7 @@ impl SimulatedComparison {
                 ln += (0.4 + 0.55 * rng.next_f64()).ln();
                 seen = Interference {
                     cores: Some(1.0),
-                    disturbed: true,
+                    is_disturbed: true,
                     reason: Some("other processes used 1.0 of 2 cores".into()),
                     ..seen
                 };
@@ -400,7 +400,7 @@ pub fn machines() -> Vec<(&'static str, Machine)> {
         ("independent", Machine { white: 0.05, ..QUIET }),
         ("this machine", BENCHMARK_MACHINE),
         ("wild drift", Machine { drift: 0.2, drift_correlation: 0.8, ..BENCHMARK_MACHINE }),
-        ("falling by 20 %", Machine { falling: 0.2, ..BENCHMARK_MACHINE }),
+        ("falling by 20 %", Machine { goodput_fall_share: 0.2, ..BENCHMARK_MACHINE }),
         ("heavy tails", Machine { heavy_tail_scale: 0.05, ..QUIET }),
         ("half used by others", BUSY),
     ]

@@ -113,7 +113,7 @@ impl InterventionOutcomes {
         };
         let held_back = controls.iter().find_map(invalid_load_reason);
         let outcome = |(intervention, run): &(Intervention, &Run)| {
-            if let Some(LoadEnd::Stopped(EarlyStopReason::Died(why))) = &run.ending {
+            if let Some(LoadEnd::Stopped(EarlyStopReason::CannotContinue(why))) = &run.ending {
                 return InterventionOutcome::void_outcome(*intervention, control_rps, why.clone());
             }
             let sight = LoadSignals::from_run(run);
@@ -454,7 +454,7 @@ mod tests {
             vec![],
             plimsoll_model::LoadShape::Closed { users: plimsoll_model::LoadCurve::constant(8.0) },
         ));
-        run.ending = Some(LoadEnd::Stopped(EarlyStopReason::Died("the second process is gone".into())));
+        run.ending = Some(LoadEnd::Stopped(EarlyStopReason::CannotContinue("the second process is gone".into())));
         let loads = ExperimentLoads {
             intervention_loads: vec![(Intervention::SecondGenerator, &run)],
             ..ExperimentLoads::default()

@@ -405,11 +405,11 @@ fn explanation_doubts(findings: &Findings, loads: &Loads, case: &ServerFacts) ->
     let steady = steady.chain([("load above the load line", loads.past)]);
     let disturbed: Vec<(&str, Interference)> = steady
         .filter_map(|(name, run)| Some((name, Interference::from_run(run?))))
-        .filter(|(_, others)| others.disturbed)
+        .filter(|(_, others)| others.is_disturbed)
         .collect();
     if !disturbed.is_empty() {
         let names = disturbed.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-        let text = match findings.interference.disturbed {
+        let text = match findings.interference.is_disturbed {
             // This text continues the sentence about the disturbed search.
             true => format!("these steady loads were disturbed, too: {names}"),
             false => {

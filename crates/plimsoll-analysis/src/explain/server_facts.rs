@@ -245,7 +245,7 @@ impl ServerFacts {
             best_rps,
             sustained_rps,
             saturated_rps: saturated_rps.map(|rps| rps * requests_each),
-            is_search_disturbed: findings.interference.disturbed,
+            is_search_disturbed: findings.interference.is_disturbed,
             counted: findings.rate_unit.to_owned(),
             requests_each,
             alone_ns,

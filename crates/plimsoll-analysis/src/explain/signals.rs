@@ -469,7 +469,7 @@ impl LoadSignals {
         self.set_signal(Signal::Dispersion, dispersion_index(&answers));
         self.set_signal(Signal::Lumps, batch_silence_share(&answers, &silent));
         self.limited = summary.generator.reason.clone().filter(|_| summary.generator.is_limit);
-        self.disturbed = summary.interference.reason.clone().filter(|_| summary.interference.disturbed);
+        self.disturbed = summary.interference.reason.clone().filter(|_| summary.interference.is_disturbed);
         self.set_signal(Signal::Others, summary.interference.cores);
         self.set_signal(Signal::Steal, summary.interference.steal_share);
         let refused: u64 = self.refusals.iter().map(|(_, times)| times).sum();

@@ -78,7 +78,7 @@ pub(super) fn breaks_slo_even_if_disturbed(trial: &TrialOutcome, dispersion: f64
 /// or are near the load line.
 pub(super) fn is_machine_shared(history: &[TrialOutcome]) -> bool {
     let telling = || history.iter().filter(|trial| trial.purpose == LoadPurpose::Saturate || is_near_load_line(trial));
-    let disturbed = telling().filter(|trial| trial.interference.disturbed).count();
+    let disturbed = telling().filter(|trial| trial.interference.is_disturbed).count();
     2 * disturbed > telling().count()
 }
 
@@ -86,9 +86,9 @@ pub(super) fn is_machine_shared(history: &[TrialOutcome]) -> bool {
 pub(super) struct TriedRates {
     /// The highest rate, in 1/s, whose trial met the SLO, or broke the SLO so slightly that chance
     /// explains it.
-    pub met_rps: Option<f64>,
+    pub highest_passed_rate_rps: Option<f64>,
     /// The rates above `met_rps` that broke the SLO beyond chance, 1/s, the lowest first.
-    pub broken_rps: Vec<f64>,
+    pub failed_rates_rps: Vec<f64>,
 }
 
 impl TriedRates {
@@ -98,20 +98,20 @@ impl TriedRates {
         let near = || history.iter().filter(|trial| is_near_load_line(trial) && !is_void_by_generator(trial));
         // A trial was stopped early because it was certain to fail, so chance does not explain the
         // failure of a stopped trial.
-        let broke = |trial: &&TrialOutcome| trial.stopped || breaks_slo_even_if_disturbed(trial, dispersion);
+        let broke = |trial: &&TrialOutcome| trial.is_stopped_early || breaks_slo_even_if_disturbed(trial, dispersion);
         let met = near().filter(|trial| !broke(trial)).filter_map(TrialOutcome::offered_rps);
         let met_rps = met.reduce(f64::max);
         let broken = near().filter(broke).filter_map(TrialOutcome::offered_rps);
         let mut broken_rps: Vec<f64> = broken.filter(|rate| Some(*rate) > met_rps).collect();
         broken_rps.sort_by(f64::total_cmp);
-        TriedRates { met_rps, broken_rps }
+        TriedRates { highest_passed_rate_rps: met_rps, failed_rates_rps: broken_rps }
     }
 
     /// Returns the lower end of the load line's interval: `lower`, or the highest rate that met the
     /// SLO if this rate is lower. A rate above the highest rate that met the SLO is not proven.
     /// Returns 0 if no rate met the SLO.
     pub(super) fn lower_end(&self, lower: f64) -> f64 {
-        match self.met_rps {
+        match self.highest_passed_rate_rps {
             Some(met_rps) if met_rps >= CONFIRMING_RATE_SHARE_MIN * lower => lower,
             met_rps => met_rps.unwrap_or(0.0),
         }
@@ -123,10 +123,10 @@ impl TriedRates {
     /// the upper end is unknown (`None`). If no trial met the SLO near `upper`, the second-lowest
     /// rate that broke the SLO lowers the upper end.
     pub(super) fn upper_end(&self, upper: f64) -> Option<f64> {
-        if self.met_rps.is_some_and(|met_rps| makes_upper_end_doubtful(met_rps, upper)) {
-            return self.broken_rps.first().map(|rps| rps.max(upper));
+        if self.highest_passed_rate_rps.is_some_and(|met_rps| makes_upper_end_doubtful(met_rps, upper)) {
+            return self.failed_rates_rps.first().map(|rps| rps.max(upper));
         }
-        Some(self.broken_rps.get(1).map_or(upper, |rps| rps.min(upper)))
+        Some(self.failed_rates_rps.get(1).map_or(upper, |rps| rps.min(upper)))
     }
 }
 
@@ -139,7 +139,7 @@ pub(super) fn makes_upper_end_doubtful(met_rps: f64, upper: f64) -> bool {
 /// Returns whether a valid trial may have broken the SLO by chance alone, although the server meets
 /// the SLO at this rate.
 pub(super) fn chance_explains_trial(trial: &TrialOutcome, dispersion: f64) -> bool {
-    !trial.stopped && trial.verdict != Verdict::Void && chance_explains_evidence(trial, dispersion)
+    !trial.is_stopped_early && trial.verdict != Verdict::Void && chance_explains_evidence(trial, dispersion)
 }
 
 /// Returns whether chance alone explains the bad (late or failed) requests and the backlog of a
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn tried_rates_move_the_interval_of_a_shared_machine() {
         let check = |met_rps: Option<f64>, broken_rps: &[f64], expect: Option<f64>| {
-            let tried = TriedRates { met_rps, broken_rps: broken_rps.to_vec() };
+            let tried = TriedRates { highest_passed_rate_rps: met_rps, failed_rates_rps: broken_rps.to_vec() };
             assert_eq!(tried.upper_end(100.0), expect, "{met_rps:?} {broken_rps:?}");
             let proven_rps = met_rps.map_or(0.0, |rps| rps.min(85.0));
             assert_eq!(tried.lower_end(85.0), proven_rps, "{met_rps:?} {broken_rps:?}");

@@ -135,13 +135,14 @@ impl LoadFailures {
             SloBreakKind::Failed => {
                 // In a load that was stopped early, unanswered requests may still be in time, so
                 // they do not count as failed.
-                let unanswered = if trial.stopped { 0 } else { evidence.unanswered };
+                let unanswered = if trial.is_stopped_early { 0 } else { evidence.unanswered };
                 (scheduled, evidence.failed_count() as f64 + unanswered as f64)
             }
             SloBreakKind::Late(bound) => {
                 // Requests at the end of a load that was stopped early cannot be late yet, so they
                 // do not count.
-                let to_come = if trial.stopped { bound.bound_ns as f64 / trial.duration_ns.max(1) as f64 } else { 0.0 };
+                let to_come =
+                    if trial.is_stopped_early { bound.bound_ns as f64 / trial.duration_ns.max(1) as f64 } else { 0.0 };
                 let of_bound = evidence.bad_bound_ns == Some(bound.bound_ns);
                 (scheduled * (1.0 - to_come), if of_bound { evidence.bad_requests as f64 } else { 0.0 })
             }
@@ -221,7 +222,7 @@ mod tests {
                 .map(|&(rps, seconds, stopped, bad, growth)| {
                     let mut trial =
                         TrialOutcome::one_second_trial(LoadPurpose::Climb, OfferedLoad::Rate(rps), Verdict::Fail);
-                    (trial.stopped, trial.duration_ns) = (stopped, (seconds * 1e9) as u64);
+                    (trial.is_stopped_early, trial.duration_ns) = (stopped, (seconds * 1e9) as u64);
                     trial.evidence.scheduled = (rps * seconds) as u64;
                     (trial.evidence.bad_requests, trial.evidence.bad_bound_ns) = (bad, Some(bound.bound_ns));
                     trial.evidence.backlog_growth_share = growth;

@@ -67,14 +67,14 @@ pub struct LoadLine {
     pub has_estimate: bool,
     /// Whether separate confirming trials, or a soak, support the lower end of the load line's
     /// interval.
-    pub confirmed: bool,
+    pub is_confirmed: bool,
 }
 
 impl LoadLine {
     /// Probability that the interval contains the load line.
     pub const INTERVAL_CONFIDENCE: f64 = 0.9;
     /// The load line that a search reports if it found no rate that meets the SLO.
-    pub const NONE: LoadLine = LoadLine { rps: 0.0, lower: 0.0, upper: None, has_estimate: false, confirmed: false };
+    pub const NONE: LoadLine = LoadLine { rps: 0.0, lower: 0.0, upper: None, has_estimate: false, is_confirmed: false };
     /// A search states an estimate of the load line only if the estimate is at most this multiple
     /// of the lower end of the interval. A stated estimate exceeds the true load line by more than
     /// 3 % in at most one case of twenty.
@@ -85,7 +85,7 @@ impl LoadLine {
     fn new([lower, middle, upper]: [f64; 3]) -> LoadLine {
         let provable = lower > 0.0 && middle <= LoadLine::STATED_ESTIMATE_FACTOR_MAX * lower && middle < upper;
         let rps = if provable { middle } else { lower };
-        LoadLine { rps, lower, upper: Some(upper), has_estimate: provable, confirmed: false }
+        LoadLine { rps, lower, upper: Some(upper), has_estimate: provable, is_confirmed: false }
     }
 
     /// Creates the load line of a machine that other programs use. The range of the capacities in
@@ -96,7 +96,7 @@ impl LoadLine {
     fn on_shared_machine([lower, middle, upper]: [f64; 3], range: CapacityRange) -> LoadLine {
         let (lower, upper) = (lower * range.lowest.min(1.0), upper * range.highest.max(1.0));
         let rps = (middle * range.mean.min(1.0)).max(lower);
-        LoadLine { rps, lower, upper: Some(upper), has_estimate: lower > 0.0, confirmed: false }
+        LoadLine { rps, lower, upper: Some(upper), has_estimate: lower > 0.0, is_confirmed: false }
     }
 
     /// Returns the load line of a machine that other programs use, corrected by the results of the
@@ -276,19 +276,19 @@ pub fn findings_from_trials(
             }
         }
     };
-    load_line.confirmed = load_line.lower > 0.0 && is_line_supported(&known, line.capacity.as_ref(), load_line.lower);
+    load_line.is_confirmed =
+        load_line.lower > 0.0 && is_line_supported(&known, line.capacity.as_ref(), load_line.lower);
     // A search that ended before its first trial near the load line has no evidence for any rate.
     let tried = history.iter().any(is_near_load_line);
     // If no trial near the load line met the SLO, no rate is proven. A trial also confirms a rate
     // if it broke the SLO by no more than chance.
-    let met = load_line.confirmed
-        || tried_rates.is_some_and(|tried| tried.met_rps.is_some())
+    let met = load_line.is_confirmed
+        || tried_rates.is_some_and(|tried| tried.highest_passed_rate_rps.is_some())
         || history.iter().any(|t| t.verdict == Verdict::Pass && t.offered_rps().is_some() && is_near_load_line(t));
     // A single trial in which by chance no stall occurred does not outweigh frequent stalls.
-    let stalling = known
-        .stalls
-        .as_ref()
-        .is_some_and(|s| s.impossible_bound.is_some() || s.break_slo || s.is_recurring && !load_line.confirmed);
+    let stalling = known.stalls.as_ref().is_some_and(|s| {
+        s.impossible_bound.is_some() || s.has_slo_breaking_stalls || s.is_recurring && !load_line.is_confirmed
+    });
     let quota = QuotaEstimate::from_history(all).observed_quota();
     // If requests fail at any load, a trial in which by chance no request failed is no evidence for
     // a load line.
@@ -297,7 +297,7 @@ pub fn findings_from_trials(
         stopped_by,
         StopReason::NothingSucceeds | StopReason::NothingAnswered | StopReason::LowestFails | StopReason::Stalls
     );
-    if !tried || !met || stalling || hopeless || failing.is_some() && !load_line.confirmed {
+    if !tried || !met || stalling || hopeless || failing.is_some() && !load_line.is_confirmed {
         load_line = LoadLine { upper: load_line.upper.filter(|upper| tried && *upper > 0.0), ..LoadLine::NONE };
     }
     // If the capacity falls continually, the server sustains no rate.
@@ -352,7 +352,7 @@ pub fn findings_from_trials(
     };
     let mut doubts: Doubts = findings.interference.doubt().into_iter().collect();
     doubts.extend(end_doubts(&findings));
-    if lower > 0.0 && !findings.load_line_rps.confirmed {
+    if lower > 0.0 && !findings.load_line_rps.is_confirmed {
         let text = match findings.longest_pass_at_line_s {
             s if s > 0.0 => format!(
                 "not confirmed: the longest trial at the load line took {trial_s} s",

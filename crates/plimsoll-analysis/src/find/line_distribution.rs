@@ -57,13 +57,13 @@ fn open_trials(history: &[TrialOutcome]) -> Vec<OpenTrial> {
         history.iter().filter(|trial| {
             matches!(trial.purpose, LoadPurpose::Climb | LoadPurpose::Line | LoadPurpose::Confirm)
                 && trial.evidence.scheduled > 0
-                && !(trial.verdict == Verdict::Void && trial.evidence.generator_limited)
+                && !(trial.verdict == Verdict::Void && trial.evidence.is_generator_limited)
         })
     };
-    let quiet = open().filter(|trial| !trial.interference.disturbed).count();
+    let quiet = open().filter(|trial| !trial.interference.is_disturbed).count();
     open()
         .filter(|trial| {
-            quiet < UNDISTURBED_TRIALS_MIN || !trial.interference.disturbed || trial.verdict == Verdict::Pass
+            quiet < UNDISTURBED_TRIALS_MIN || !trial.interference.is_disturbed || trial.verdict == Verdict::Pass
         })
         .filter_map(|trial| {
             Some(OpenTrial {

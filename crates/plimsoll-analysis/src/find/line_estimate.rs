@@ -24,8 +24,8 @@ pub(super) struct LineEstimate {
     pub distribution: LoadLineDistribution,
     /// The highest rate that the search can try, 1/s. The lower of two limits applies: the user's
     /// limit, and the highest rate that plimsoll can generate. Infinite if neither limit exists.
-    pub rate_max: f64,
-    /// Why the search stops if the server meets the SLO at `rate_max`.
+    pub rate_rps_max: f64,
+    /// Why the search stops if the server meets the SLO at `rate_rps_max`.
     pub rate_max_reason: StopReason,
 }
 
@@ -41,9 +41,9 @@ impl LineEstimate {
             state.single_user_service_s(),
         );
         let mut line =
-            LineEstimate { capacity, distribution, rate_max: f64::INFINITY, rate_max_reason: StopReason::MaxRate };
+            LineEstimate { capacity, distribution, rate_rps_max: f64::INFINITY, rate_max_reason: StopReason::MaxRate };
         if let Some(most) = state.settings.max_rate {
-            line.rate_max = most;
+            line.rate_rps_max = most;
         }
         // The search tries only rates below the lowest rate that plimsoll could not generate.
         let void = history.iter().filter(|trial| is_void_by_generator(trial)).filter_map(TrialOutcome::offered_rps);
@@ -57,19 +57,19 @@ impl LineEstimate {
         } else {
             f64::INFINITY
         };
-        if own < line.rate_max {
-            (line.rate_max, line.rate_max_reason) = (own, StopReason::Client);
+        if own < line.rate_rps_max {
+            (line.rate_rps_max, line.rate_max_reason) = (own, StopReason::Client);
         }
         line
     }
 
-    /// Returns the `p` quantile of the load line, 1/s, but at most `rate_max`.
+    /// Returns the `p` quantile of the load line, 1/s, but at most `rate_rps_max`.
     pub(super) fn quantile(&self, p: f64) -> f64 {
-        self.distribution.quantile(p).min(self.rate_max)
+        self.distribution.quantile(p).min(self.rate_rps_max)
     }
 
     /// Returns whether the load line is almost certainly above the highest rate that can be tried.
     pub(super) fn is_above_rate_max(&self) -> bool {
-        self.distribution.quantile(LINE_QUANTILE_LOW) >= self.rate_max
+        self.distribution.quantile(LINE_QUANTILE_LOW) >= self.rate_rps_max
     }
 }

@@ -63,7 +63,7 @@ fn climb_points(history: &[TrialOutcome]) -> Vec<(u64, f64, u64)> {
 /// saved-up tokens do not count.
 fn trial_goodput(trial: &TrialOutcome) -> f64 {
     match trial.evidence.saturated_rps {
-        Some(rps) if trial.evidence.rejecting => rps.min(trial.achieved_rps),
+        Some(rps) if trial.evidence.has_rejections => rps.min(trial.achieved_rps),
         _ => trial.achieved_rps,
     }
 }
@@ -80,7 +80,7 @@ fn has_response(trial: &TrialOutcome) -> bool {
 }
 
 /// Returns whether every request failed in the first load of the climb that got a response.
-pub fn nothing_succeeds(history: &[TrialOutcome]) -> bool {
+pub fn has_first_answered_load_failed(history: &[TrialOutcome]) -> bool {
     let mut closed = history.iter().filter(|t| t.purpose == LoadPurpose::Peak && has_response(t));
     closed.next().is_some_and(|t| t.success_rate == 0.0)
 }

@@ -47,7 +47,7 @@ const SAME_SIDE_TRIALS_SHARE_MIN: f64 = 0.8;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LastCapacityChange {
     /// Index of the first trial since the last change of the capacity.
-    pub first: usize,
+    pub first_trial_index: usize,
     /// Capacity before the last change, 1/s.
     pub before_rps: f64,
     /// Capacity since the last change, 1/s.
@@ -58,7 +58,7 @@ pub struct LastCapacityChange {
     pub trials_before: usize,
     /// Number of consecutive changes in one direction, at least 1. Two or more changes form a
     /// trend, which may continue.
-    pub changes: usize,
+    pub consecutive_change_count: usize,
 }
 
 /// The capacity that one trial shows: the index of the trial, the completions a second, and the
@@ -87,12 +87,12 @@ impl LastCapacityChange {
         let changes = rises.iter().rev().take_while(|rise| Some(*rise) == rises.last()).count();
         let first = shown[last].trial;
         Some(LastCapacityChange {
-            first,
+            first_trial_index: first,
             before_rps: levels[levels.len() - 2],
             present_rps: levels[levels.len() - 1],
             seconds: history[first..].iter().map(|trial| trial.duration_ns as f64 / 1e9).sum(),
             trials_before: last - splits.len().checked_sub(2).map_or(0, |at| splits[at]),
-            changes,
+            consecutive_change_count: changes,
         })
     }
 
@@ -103,7 +103,7 @@ impl LastCapacityChange {
         history: &[TrialOutcome],
         era: Option<LastCapacityChange>,
     ) -> Vec<TrialOutcome> {
-        let first = era.map_or(0, |era| era.first);
+        let first = era.map_or(0, |era| era.first_trial_index);
         let counts = |it: &(usize, &TrialOutcome)| it.0 >= first || it.1.purpose == LoadPurpose::Peak;
         history.iter().enumerate().filter(counts).map(|(_, trial)| trial.clone()).collect()
     }
@@ -148,7 +148,7 @@ impl LastCapacityChange {
 
     /// Returns whether the capacity changed at least twice in one direction.
     pub(super) fn is_trend(&self) -> bool {
-        self.changes > 1
+        self.consecutive_change_count > 1
     }
 
     /// Returns whether the last change lowered the capacity.
@@ -199,7 +199,7 @@ impl TrialCapacity {
     fn from_trial(trial: usize, outcome: &TrialOutcome) -> Option<TrialCapacity> {
         let evidence = &outcome.evidence;
         let it = evidence.saturation.filter(|it| it.seconds > 0.0 && it.completed > 0.0)?;
-        let counts = !(evidence.generator_limited || outcome.interference.disturbed || evidence.rejecting);
+        let counts = !(evidence.is_generator_limited || outcome.interference.is_disturbed || evidence.has_rejections);
         let error = (it.dispersion.max(0.0) / it.completed).sqrt().min(1.0);
         counts.then(|| TrialCapacity { trial, rps: it.completed / it.seconds, error })
     }

@@ -115,7 +115,7 @@ pub(super) fn trials_with_valid_figures(history: &[TrialOutcome]) -> Vec<TrialOu
 
 /// Returns whether a trial is void because its load exceeded plimsoll's capacity.
 pub(super) fn is_void_by_generator(trial: &TrialOutcome) -> bool {
-    trial.verdict == Verdict::Void && trial.evidence.generator_limited
+    trial.verdict == Verdict::Void && trial.evidence.is_generator_limited
 }
 
 /// Returns whether a trial is an open trial near the load line. Earlier trials, whose rates still

@@ -111,9 +111,10 @@ impl Soak {
         // If a segment disturbed by other processes met the SLO, interference does not explain why
         // another disturbed segment broke the SLO. If no disturbed segment met the SLO,
         // interference may be the reason for a violation, and the violating segment is void.
-        let in_spite = pieces.iter().any(|piece| piece.interference.disturbed && piece.verdict == Verdict::Pass);
+        let in_spite = pieces.iter().any(|piece| piece.interference.is_disturbed && piece.verdict == Verdict::Pass);
         let is_void = |piece: &TrialOutcome| {
-            is_void_by_generator(piece) || piece.verdict == Verdict::Void && !(in_spite && piece.interference.disturbed)
+            is_void_by_generator(piece)
+                || piece.verdict == Verdict::Void && !(in_spite && piece.interference.is_disturbed)
         };
         let valid: Vec<&TrialOutcome> = pieces.iter().filter(|piece| !is_void(piece)).collect();
         let dispersion = backlog_dispersion(&known, known.estimate_capacity().as_ref());
@@ -278,7 +279,7 @@ mod tests {
         };
         let mut trial = TrialOutcome::one_second_trial(LoadPurpose::Soak, OfferedLoad::Rate(100.0), verdict);
         trial.duration_ns = 10 * SECOND;
-        trial.interference.disturbed = disturbed;
+        trial.interference.is_disturbed = disturbed;
         trial.evidence.scheduled = 1000;
         let bad_requests = if is_met { 0 } else { 500 };
         trial.evidence.bounds = vec![BoundEvidence {

@@ -75,7 +75,7 @@ pub struct Stalls {
     /// Whether stalls alone delay more requests than the SLO allows, and more trials have stalls
     /// than other processes explain. In a search with a small budget, this field is already true if
     /// stalls delay half as many requests as the SLO allows.
-    pub break_slo: bool,
+    pub has_slo_breaking_stalls: bool,
     /// Whether stalls recur: more trials have stalls than disturbances by other processes would
     /// explain.
     pub is_recurring: bool,
@@ -201,7 +201,7 @@ impl Stalls {
             mean_interval_ns: time_ns / stalls.len() as u64,
             gap_ns_max: gaps.max().unwrap_or(time_ns),
             impossible_bound,
-            break_slo,
+            has_slo_breaking_stalls: break_slo,
             is_recurring,
         })
     }
@@ -254,13 +254,13 @@ impl Stalls {
 /// the climb, all users may wait for something else than the server, such as the lost first packet
 /// of a connection. So a stall of such a trial must be certain, too.
 fn comes_from_server(trial: &TrialOutcome, stall: &Stall) -> bool {
-    let certain = stall.ended && stall.request_was_sent;
+    let certain = stall.has_ended_within_load && stall.has_waiting_sent_request;
     let stolen = trial.interference.steal_share.is_none_or(|share| share > NEGLIGIBLE_STEAL_SHARE);
     match trial.verdict {
         Verdict::Pass | Verdict::Fail => trial.purpose != LoadPurpose::Peak || certain,
         // A stall at the start of a trial that other processes disturbed may come from the backlog
         // of the trial before.
-        Verdict::Void if trial.interference.disturbed => {
+        Verdict::Void if trial.interference.is_disturbed => {
             certain && stall.at_ns > 0 && stall.length_ns >= OWN_STALL_NS_MIN && !stolen
         }
         Verdict::Void => certain,
@@ -351,7 +351,7 @@ mod tests {
     fn trial_outcome(purpose: LoadPurpose, verdict: Verdict, disturbed: bool) -> TrialOutcome {
         TrialOutcome {
             p99_ns: 60 * MS,
-            interference: Interference { disturbed, steal_share: Some(0.0), ..Interference::default() },
+            interference: Interference { is_disturbed: disturbed, steal_share: Some(0.0), ..Interference::default() },
             ..TrialOutcome::one_second_trial(purpose, OfferedLoad::Users(16), verdict)
         }
     }
@@ -364,8 +364,12 @@ mod tests {
         base.traffic.routes.push(base.traffic.routes[0].clone());
         let silent = |purpose, ms: u64| {
             let mut trial = trial_outcome(purpose, Verdict::Pass, false);
-            trial.evidence.stalls =
-                vec![Stall { at_ns: 100 * MS, length_ns: ms * MS, ended: true, request_was_sent: true }];
+            trial.evidence.stalls = vec![Stall {
+                at_ns: 100 * MS,
+                length_ns: ms * MS,
+                has_ended_within_load: true,
+                has_waiting_sent_request: true,
+            }];
             trial
         };
         for (choice, trial, expect) in [
@@ -400,7 +404,12 @@ mod tests {
         ] {
             let [mut over, mut next] = [(); 2].map(|()| trial_outcome(LoadPurpose::Climb, Verdict::Fail, false));
             (over.evidence.unanswered, over.achieved_rps) = (left, rps);
-            let stall = Stall { at_ns: at_ms * MS, length_ns: 400 * MS, ended: true, request_was_sent: true };
+            let stall = Stall {
+                at_ns: at_ms * MS,
+                length_ns: 400 * MS,
+                has_ended_within_load: true,
+                has_waiting_sent_request: true,
+            };
             next.evidence.stalls = vec![stall];
             let stalls = matches!(Stalls::detect(&settings, &[over, next]), NoResponsePeriods::Stalls(_));
             assert_eq!(stalls, expect, "{left} {rps} {at_ms}");
@@ -440,7 +449,12 @@ mod tests {
                 let mut trial = trial_outcome(LoadPurpose::Climb, verdict, false);
                 trial.load = OfferedLoad::Rate(*rate);
                 let starts = (0..*stalls as u64).map(|n| n * 400 * MS);
-                let stall = |at_ns| Stall { at_ns, length_ns: 250 * MS, ended: true, request_was_sent: true };
+                let stall = |at_ns| Stall {
+                    at_ns,
+                    length_ns: 250 * MS,
+                    has_ended_within_load: true,
+                    has_waiting_sent_request: true,
+                };
                 trial.evidence.stalls = starts.map(stall).collect();
                 trial
             };
@@ -471,7 +485,12 @@ mod tests {
             ((Climb, Void, true), (true, true, 600), true),
         ] {
             let ((purpose, verdict, disturbed), (ended, had_left, ms)) = (trial, silence);
-            let stall = Stall { at_ns: 100 * MS, length_ns: ms * MS, ended, request_was_sent: had_left };
+            let stall = Stall {
+                at_ns: 100 * MS,
+                length_ns: ms * MS,
+                has_ended_within_load: ended,
+                has_waiting_sent_request: had_left,
+            };
             let seen = comes_from_server(&trial_outcome(purpose, verdict, disturbed), &stall);
             assert_eq!(seen, expect, "{purpose:?} {verdict:?} {silence:?}");
         }

@@ -63,7 +63,7 @@ pub(super) fn prove_finding<'a>(
     };
     let mut proof = prove::compute_comparison_result(&rules, blocks, stopped_by);
     if proof.further_blocks.is_some() {
-        proof.budget_enough_ns = prove::sufficient_budget_ns(&rules, blocks, &experiment.trials);
+        proof.sufficient_budget_ns = prove::sufficient_budget_ns(&rules, blocks, &experiment.trials);
     }
     let doubts =
         Doubts::from_warnings(&experiment.start_notes.warnings).into_iter().chain(proof.doubts.clone()).collect();

@@ -107,11 +107,11 @@ fn apply_soak(findings: &mut Findings, soak: &Soak) -> Option<Doubt> {
     if soak.violation.is_none() {
         if soak.is_over && soak.met_s > 0.0 {
             findings.longest_pass_at_line_s = findings.longest_pass_at_line_s.max(soak.met_s);
-            findings.load_line_rps.confirmed = true;
+            findings.load_line_rps.is_confirmed = true;
         }
         return None;
     }
-    findings.load_line_rps.confirmed = false;
+    findings.load_line_rps.is_confirmed = false;
     if soak.met_s <= 0.0 {
         findings.load_line_rps = LoadLine { upper: Some(soak.rate_rps), ..LoadLine::NONE };
     }

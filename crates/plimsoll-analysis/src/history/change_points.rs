@@ -64,7 +64,7 @@ const CHANGE_INTERVAL_CONFIDENCE: f64 = 0.95;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangePoint {
     /// The index of the first run of the new level in the series.
-    pub at: usize,
+    pub run_index: usize,
     /// Mean level after the change, divided by the mean level before the change.
     pub ratio: f64,
     /// 95 % interval of `ratio`.
@@ -92,7 +92,7 @@ pub fn change_points(values: &[f64], seed: u64) -> Vec<ChangePoint> {
         let (before, after) = (&logs[from..from + at], &logs[from + at..to]);
         let (shift, half) = mean_difference(before, after);
         let interval = ConfidenceInterval { lower: shift - half, upper: shift + half }.map(f64::exp);
-        Some(ChangePoint { at: from + at, ratio: shift.exp(), interval, p: found[number].1 })
+        Some(ChangePoint { run_index: from + at, ratio: shift.exp(), interval, p: found[number].1 })
     });
     placed.filter(|point| (point.ratio - 1.0).abs() >= CHANGE_SHARE_MIN).collect()
 }
@@ -266,7 +266,7 @@ mod tests {
         for at in [0, 1, 10, 19, 20, 38, 39] {
             let mut values = noisy_series(&mut rng, 40, 0.01, Some(20));
             values[at] *= 9.0;
-            let places: Vec<usize> = change_points(&values, 6).iter().map(|point| point.at).collect();
+            let places: Vec<usize> = change_points(&values, 6).iter().map(|point| point.run_index).collect();
             assert!(places.len() == 1 && places[0].abs_diff(20) <= 1, "{at}: {places:?}");
         }
     }
@@ -280,7 +280,7 @@ mod tests {
         for seed in 0..20 {
             let from = 5 + rng.uniform_below(31) as usize;
             let points = change_points(&noisy_series(&mut rng, 40, 0.02, Some(from)), seed);
-            let named = points.iter().any(|point| point.at.abs_diff(from) <= 1 && point.ratio < 1.0);
+            let named = points.iter().any(|point| point.run_index.abs_diff(from) <= 1 && point.ratio < 1.0);
             right += usize::from(named && points.len() == 1);
         }
         assert!(right >= 18, "{right} of 20");
@@ -305,7 +305,7 @@ mod tests {
                     let from = least + rng.uniform_below(41 - 2 * least as u64) as usize;
                     let points = change_points(&noisy_series(&mut rng, 40, noise, Some(from)), seed);
                     seen += usize::from(!points.is_empty());
-                    let named = points.iter().any(|point| point.at.abs_diff(from) <= 1 && point.ratio < 1.0);
+                    let named = points.iter().any(|point| point.run_index.abs_diff(from) <= 1 && point.ratio < 1.0);
                     right += usize::from(named && points.len() == 1);
                 }
                 println!("noise {noise}, {shown}: {right} right of 1 000, {seen} seen");
@@ -320,7 +320,7 @@ mod tests {
         values[20..].iter_mut().for_each(|value| *value *= 0.9);
         values[40..].iter_mut().for_each(|value| *value *= 1.2);
         let points = change_points(&values, 3);
-        let places: Vec<usize> = points.iter().map(|point| point.at).collect();
+        let places: Vec<usize> = points.iter().map(|point| point.run_index).collect();
         assert_eq!(places, [20, 40]);
         for (point, ratio) in points.iter().zip([0.9, 1.2]) {
             assert!((point.ratio - ratio).abs() < 0.02 && point.interval.contains(ratio), "{point:?}");

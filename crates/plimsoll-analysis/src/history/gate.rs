@@ -119,7 +119,7 @@ pub fn compare_commit_with_branch(runs: &[HistoryRun], candidate: &HistoryRun, b
     }
     let (reference, new) = (logs(before), logs(candidates));
     let values: Vec<f64> = reference.iter().map(|log| log.exp()).collect();
-    let level = change_points(&values, 1).last().map_or(0, |change| change.at);
+    let level = change_points(&values, 1).last().map_or(0, |change| change.run_index);
     compare_levels(&limit_outliers(&reference[level..]), &new, branch)
 }
 

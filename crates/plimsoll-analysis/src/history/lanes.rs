@@ -196,15 +196,15 @@ fn build_comparable_series(mut runs: Vec<&HistoryRun>, order: SeriesOrder) -> Op
     // give the same permutations.
     let seed = values.iter().fold(0, |seed, value| mix_bits(seed ^ value.to_bits()));
     let found = change_points(&values, seed);
-    let ends: Vec<usize> = found.iter().map(|point| point.at).chain([points.len()]).collect();
+    let ends: Vec<usize> = found.iter().map(|point| point.run_index).chain([points.len()]).collect();
     let mut begin = 0;
     let mut changes = Vec::new();
     for (number, point) in found.into_iter().enumerate() {
         let level = |from: usize, to: usize| -> Vec<&HistoryRun> {
             points[from..to].iter().flat_map(|point| &point.runs).map(|run| &runs[*run]).collect()
         };
-        let moved = concurrent_changes(&level(begin, point.at), &level(point.at, ends[number + 1]));
-        begin = point.at;
+        let moved = concurrent_changes(&level(begin, point.run_index), &level(point.run_index, ends[number + 1]));
+        begin = point.run_index;
         changes.push(SeriesChange { point, concurrent: moved });
     }
     Some(ComparableRunSeries {
@@ -295,7 +295,7 @@ mod tests {
             is_pinned: false,
             state: RunState::Whole,
             elapsed_ns: Some(1),
-            summary: Some(StudySummary { line: Some(line), cpu_us: Some(1e6 / rps), ..StudySummary::default() }),
+            summary: Some(StudySummary { load_line: Some(line), cpu_us: Some(1e6 / rps), ..StudySummary::default() }),
         }
     }
 
@@ -322,7 +322,7 @@ mod tests {
     fn wide_line_intervals_give_their_middle() {
         let with = |rps: f64, lower: f64, upper: f64| {
             let line = LineSummary { rps, lower, upper: Some(upper), confirmed: true };
-            let summary = Some(StudySummary { line: Some(line), ..StudySummary::default() });
+            let summary = Some(StudySummary { load_line: Some(line), ..StudySummary::default() });
             HistoryRun { summary, ..history_run(1, 1.0, 1) }.series_value_rps()
         };
         assert_eq!(with(1000.0, 980.0, 1020.0), Some(1000.0));
@@ -363,7 +363,7 @@ mod tests {
         }
         let lanes = group_comparable_runs(&runs, SeriesOrder::Time);
         let [change] = &lanes[0].changes[..] else { panic!("{lanes:?}") };
-        assert_eq!(change.point.at, 10);
+        assert_eq!(change.point.run_index, 10);
         assert!((change.point.ratio - 0.75).abs() < 0.01);
         assert_eq!(change.concurrent.cause, Some(("cpu".to_owned(), "lock".to_owned())));
         assert_eq!(change.concurrent.functions.len(), 1);

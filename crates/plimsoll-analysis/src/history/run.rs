@@ -106,8 +106,8 @@ impl HistoryRun {
     /// Returns the load line of the run; `None` for a void run (without information about the
     /// server) or a run without a load line.
     pub fn valid_load_line(&self) -> Option<LineSummary> {
-        let summary = self.summary.as_ref().filter(|summary| summary.void.is_none())?;
-        summary.line.filter(|line| line.rps > 0.0)
+        let summary = self.summary.as_ref().filter(|summary| summary.void_reason.is_none())?;
+        summary.load_line.filter(|line| line.rps > 0.0)
     }
 
     /// Returns the run's value in a series, 1/s: the load line, or the throughput of a single load.
@@ -117,7 +117,7 @@ impl HistoryRun {
     /// interval is too wide ([`LINE_INTERVAL_FACTOR_MAX`]).
     pub fn series_value_rps(&self) -> Option<f64> {
         let goodput = || {
-            let summary = self.summary.as_ref().filter(|summary| summary.void.is_none())?;
+            let summary = self.summary.as_ref().filter(|summary| summary.void_reason.is_none())?;
             summary.goodput_rps.map(|goodput| goodput.value).filter(|rps| *rps > 0.0)
         };
         match self.valid_load_line() {
@@ -135,7 +135,7 @@ impl HistoryRun {
         match (self.state, &self.summary) {
             (RunState::UnderWay, _) => Some("the run is in progress"),
             (RunState::BrokenOff, _) => Some("the run ended early"),
-            (RunState::Whole, Some(summary)) => summary.void.as_deref(),
+            (RunState::Whole, Some(summary)) => summary.void_reason.as_deref(),
             (RunState::Whole, None) => Some("the run file contains no summary"),
         }
     }

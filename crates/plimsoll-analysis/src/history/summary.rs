@@ -71,7 +71,7 @@ fn load_summary(summary: &Summary, cpu_us: Option<f64>, doubts: &Doubts) -> Stud
         p99_ns: summary.routes_sum.response.quantiles.p99.time_ns().map(|ns| ns as f64),
         success_rate: Some(summary.success_rate),
         cpu_us,
-        void: void.map(str::to_owned),
+        void_reason: void.map(str::to_owned),
         ..StudySummary::default()
     }
 }
@@ -89,11 +89,16 @@ fn search_summary(finding: &SearchFinding) -> StudySummary {
         _ => None,
     };
     StudySummary {
-        line: Some(LineSummary { rps: line.rps, lower: line.lower, upper: line.upper, confirmed: line.confirmed }),
+        load_line: Some(LineSummary {
+            rps: line.rps,
+            lower: line.lower,
+            upper: line.upper,
+            confirmed: line.is_confirmed,
+        }),
         p99_ns: p99_at_line_ns(&findings.trials, line.rps),
         cpu_us: finding.cpu_us_at_load_line(),
         trials,
-        void: void.map(str::to_owned),
+        void_reason: void.map(str::to_owned),
         ..StudySummary::default()
     }
 }

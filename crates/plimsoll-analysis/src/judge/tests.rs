@@ -57,9 +57,9 @@ fn tick_interval(succeeded_in_window: u64, ms: u64, in_flight_end: u64) -> Inter
 #[test]
 fn a_drain_passes_only_if_the_backlog_has_drained() {
     for (ending, expect) in [
-        (LoadEnd::Stopped(EarlyStopReason::Shown("the backlog has drained".into())), Verdict::Pass),
-        (LoadEnd::Stopped(EarlyStopReason::Died("the server has ended".into())), Verdict::Void),
-        (LoadEnd::Stopped(EarlyStopReason::UsedUp), Verdict::Void),
+        (LoadEnd::Stopped(EarlyStopReason::ResultCertain("the backlog has drained".into())), Verdict::Pass),
+        (LoadEnd::Stopped(EarlyStopReason::CannotContinue("the server has ended".into())), Verdict::Void),
+        (LoadEnd::Stopped(EarlyStopReason::RequestsExhausted), Verdict::Void),
         (LoadEnd::Finished, Verdict::Fail),
     ] {
         let mut run = run_with_ticks(&[(1000.0, 20)], |_| tick_interval(100, 5, 2));
@@ -275,7 +275,7 @@ fn a_server_stall_fails_a_generator_limited_trial() {
     for (service_ms, expect) in [(800, Verdict::Fail), (30, Verdict::Void)] {
         let outcome = judge_climb_trial(&silence(service_ms));
         assert_eq!(outcome.verdict, expect, "{service_ms} ms: {:?}", outcome.reason);
-        assert!(outcome.evidence.generator_limited, "{outcome:?}");
+        assert!(outcome.evidence.is_generator_limited, "{outcome:?}");
         assert_eq!(outcome.reason.contains("no response arrived for 800 ms"), expect == Verdict::Fail);
     }
 }
@@ -325,7 +325,7 @@ fn disturbed_failures_are_void_but_passes_stand() {
         let mut run = run.clone();
         run.probes = probes_with_interference(others, 1.0);
         let outcome = judge_climb_trial(&run);
-        assert_eq!((outcome.verdict, outcome.evidence.generator_limited), (expect, limited), "{name}: {outcome:?}");
+        assert_eq!((outcome.verdict, outcome.evidence.is_generator_limited), (expect, limited), "{name}: {outcome:?}");
         assert_eq!(
             outcome.reason.contains("other processes used 1.3 of 2 cores"),
             others > 1.0,
@@ -374,7 +374,7 @@ fn a_partial_last_tick_is_not_a_stall() {
         });
         cut.intervals.retain(|at, _| *at < 10);
         cut.window_ns.1 = 9 * TICK_NS + MS;
-        cut.ending = Some(LoadEnd::Stopped(EarlyStopReason::Shown("certain".into())));
+        cut.ending = Some(LoadEnd::Stopped(EarlyStopReason::ResultCertain("certain".into())));
         let stalls = judge_climb_trial(&cut).evidence.stalls;
         assert_eq!(stalls.len(), expect, "{answered} {silent_before}: {stalls:?}");
     }
@@ -384,7 +384,7 @@ fn a_partial_last_tick_is_not_a_stall() {
 fn requests_in_flight_at_an_early_stop_are_not_failures() {
     // Each row describes the last tick: successes, failures, requests in flight at its end, and
     // the expected success rate.
-    let shown = || EarlyStopReason::Shown("enough".into());
+    let shown = || EarlyStopReason::ResultCertain("enough".into());
     for (answered, failed, under_way, ending, expect) in [
         (60, 0, 40, LoadEnd::Finished, 0.96),
         (60, 0, 40, LoadEnd::Stopped(EarlyStopReason::Interrupted), 0.96),
@@ -432,7 +432,7 @@ fn the_rate_of_a_limiter_is_the_accepted_rate() {
         interval.routes.figures_mut(0).ledger.failed[0] = if at < 4 { 0 } else { 40 };
         interval
     }));
-    assert_eq!((outcome.verdict, outcome.evidence.rejecting), (Verdict::Fail, true));
+    assert_eq!((outcome.verdict, outcome.evidence.has_rejections), (Verdict::Fail, true));
     assert_eq!(outcome.evidence.saturated_rps, Some(600.0));
 }
 
@@ -449,7 +449,7 @@ fn only_several_failures_of_a_closed_load_are_rejections() {
         });
         run.plan.load.shape = LoadShape::Closed { users: LoadCurve::constant_for_duration(8.0, 10 * TICK_NS) };
         let outcome = judge(LoadPurpose::Saturate, 0, &run, &Slo::default());
-        assert_eq!(outcome.evidence.rejecting, expect, "{sixth} {later}");
+        assert_eq!(outcome.evidence.has_rejections, expect, "{sixth} {later}");
     }
 }
 
@@ -465,7 +465,7 @@ fn only_certain_verdicts_stop_a_trial_early() {
     let mut cut = whole.clone();
     cut.intervals.retain(|at, _| *at as usize <= stop);
     cut.window_ns.1 = (stop as u64 + 1) * TICK_NS;
-    cut.ending = Some(LoadEnd::Stopped(EarlyStopReason::Shown("certain".into())));
+    cut.ending = Some(LoadEnd::Stopped(EarlyStopReason::ResultCertain("certain".into())));
     assert_eq!(judge_climb_trial(&cut).verdict, Verdict::Fail);
     // If the trial was stopped for a reason other than its verdict, no verdict is certain.
     let mut interrupted = run_with_ticks(&[(1000.0, 10)], |_| tick_interval(100, 2, 1));

@@ -151,7 +151,7 @@ pub struct ProfiledTrial {
     /// The fixed rate of the trial, in 1/s: requests, or sessions if the traffic has sessions.
     pub offered_rps: f64,
     /// Mean number of requests per session; 1 without sessions.
-    pub requests_each: f64,
+    pub requests_per_session: f64,
     /// The figures of both intervals without profiling together.
     pub without_profiling: PeriodFigures,
     /// The figures of the interval in which the CPU profile was taken.
@@ -165,7 +165,7 @@ impl ProfiledTrial {
     pub fn from_run(run: &Run, schedule: &ProfilingSchedule) -> ProfiledTrial {
         ProfiledTrial {
             offered_rps: run.plan.load.shape.curve().max(),
-            requests_each: Summary::from_run(run).requests_per_session,
+            requests_per_session: Summary::from_run(run).requests_per_session,
             without_profiling: PeriodFigures::from_run(run, &schedule.unprofiled_intervals_ns),
             with_cpu_profile: PeriodFigures::from_run(run, &[schedule.cpu_interval_ns]),
             other_kinds: PeriodFigures::from_run(run, &[schedule.other_kinds_interval_ns]),
@@ -175,7 +175,7 @@ impl ProfiledTrial {
     /// Returns whether the server sustained the offered rate. If the server sustained the rate, the
     /// cost of a request does not depend on when the profile was taken.
     pub fn is_steady(&self) -> bool {
-        self.without_profiling.goodput_rps / self.requests_each >= self.offered_rps * SUSTAINED_SHARE_MIN
+        self.without_profiling.goodput_rps / self.requests_per_session >= self.offered_rps * SUSTAINED_SHARE_MIN
     }
 
     /// Returns the number of requests that completed while a profile was taken, from the throughput
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(ProfiledTrial::requests_during_profile(&inside, 1_500_000_000), 30.0);
         let level = |offered_rps, requests_each| ProfiledTrial {
             offered_rps,
-            requests_each,
+            requests_per_session: requests_each,
             without_profiling: outside,
             with_cpu_profile: inside,
             other_kinds: inside,

@@ -39,7 +39,7 @@ pub struct ArmLoadFigures {
     pub interference: Interference,
     /// Why the load is void (does not count), because the generator was the limit; `None` for a
     /// valid load.
-    pub void: Option<Sentence>,
+    pub void_reason: Option<Sentence>,
     /// Why the load is void, because it ended before the first response; `None` for a valid load.
     /// Whether a load without any response is void depends on the usual response time in the other
     /// loads of the comparison.
@@ -100,7 +100,7 @@ impl ArmLoadFigures {
             },
             client_wait_share,
             interference: summary.interference,
-            void: limit.or(waits),
+            void_reason: limit.or(waits),
             missing_response: None,
         }
     }
@@ -181,12 +181,12 @@ pub struct ComparisonBlock {
 impl ComparisonBlock {
     /// Returns why a load of the block (one load on each side) is void; `None` for a valid block.
     pub fn void_reason(&self) -> Option<&Sentence> {
-        self.arm_loads.iter().find_map(|reading| reading.void.as_ref().or(reading.missing_response.as_ref()))
+        self.arm_loads.iter().find_map(|reading| reading.void_reason.as_ref().or(reading.missing_response.as_ref()))
     }
 
     /// Returns whether other processes disturbed a load of the block (one load on each side).
     pub fn is_disturbed(&self) -> bool {
-        self.arm_loads.iter().any(|reading| reading.interference.disturbed)
+        self.arm_loads.iter().any(|reading| reading.interference.is_disturbed)
     }
 }
 

@@ -44,7 +44,7 @@ pub struct MeasureComparison<M = Criterion> {
     /// The compared measure.
     pub measure: M,
     /// Whether this is the primary measure, which decides the comparison.
-    pub primary: bool,
+    pub is_primary: bool,
     /// The measure of B divided by the measure of A, over all blocks (paired loads) together. The
     /// measures of A and B are sums over the blocks (paired loads), or quantiles over the requests
     /// of all blocks.
@@ -149,7 +149,7 @@ pub(super) fn compare_measure<M>(
     let real = if primary { is_difference_real(&seen, ratios_by_block) } else { shown() };
     MeasureComparison {
         measure,
-        primary,
+        is_primary: primary,
         ratio: seen.estimate.exp(),
         ratio_interval: seen.interval.map(|interval| interval.map(f64::exp)),
         equivalence_interval: seen.equivalence.map(|interval| interval.map(f64::exp)),

@@ -93,7 +93,7 @@ pub struct ComparisonResult {
     /// The standard deviation of a single load's value on each side, as a share of the value. The
     /// standard deviation is estimated from the differences between neighbouring loads. `None` with
     /// too few blocks (paired loads).
-    pub spread: [Option<f64>; 2],
+    pub relative_deviations: [Option<f64>; 2],
     /// Whether every load ran on a newly started build. If the builds were not started anew, the
     /// verdict applies to two running processes, and not to their builds.
     pub restarts_builds: bool,
@@ -110,7 +110,7 @@ pub struct ComparisonResult {
     /// [`compute_comparison_result`] leaves this field empty. The caller of
     /// [`compute_comparison_result`] knows the length of a block, and sets this field
     /// ([`sufficient_budget_ns`]).
-    pub budget_enough_ns: Option<u64>,
+    pub sufficient_budget_ns: Option<u64>,
     /// The reason why the comparison ended.
     pub stopped_by: ComparisonEnd,
     /// The evidence against the figures of the comparison.
@@ -207,7 +207,7 @@ pub fn compute_comparison_result(
     }
     doubts.extend(by_route::one_sided_success_doubt(&routes));
     let loads = counted.iter().flat_map(|block| &block.arm_loads).map(|reading| &reading.interference);
-    if let Interference { disturbed: true, reason: Some(reason), .. } = Interference::combine(loads, "loads") {
+    if let Interference { is_disturbed: true, reason: Some(reason), .. } = Interference::combine(loads, "loads") {
         let text = format!(
             "the machine was disturbed: {reason}; the intervals stay valid, but are wider than without the disturbance"
         );
@@ -226,7 +226,7 @@ pub fn compute_comparison_result(
         (verdict, reason) = (ProveVerdict::Inconclusive, Some(VerdictReason::NoValidMeasurement(why)));
         let of_routes = routes.iter_mut().flat_map(|route| &mut route.measures);
         of_routes.for_each(|one| one.verdict = ProveVerdict::Inconclusive);
-        measures.iter_mut().filter(|one| one.primary).for_each(|one| one.verdict = verdict);
+        measures.iter_mut().filter(|one| one.is_primary).for_each(|one| one.verdict = verdict);
     }
     // If evidence contradicts the verdict, more blocks (paired loads) would not help.
     let only_blocks_are_missing = verdict == ProveVerdict::Inconclusive
@@ -238,12 +238,12 @@ pub fn compute_comparison_result(
         measures,
         success,
         routes,
-        spread: [0, 1].map(|side| relative_deviation(&counted, settings.primary, side)),
+        relative_deviations: [0, 1].map(|side| relative_deviation(&counted, settings.primary, side)),
         restarts_builds: settings.restarts_builds,
         blocks: counted.len(),
         blocks_void: blocks.len() - counted.len(),
         further_blocks,
-        budget_enough_ns: None,
+        sufficient_budget_ns: None,
         stopped_by,
         doubts,
     }

@@ -232,7 +232,7 @@ impl ExplainStudy {
         }
         let is_repeatable = |level: SteadyLoadLevel| {
             let tries: Vec<&Trial> = trials_at_level(history.trials, level).collect();
-            let is_disturbed = |trial: &&Trial| Interference::from_run(&trial.run).disturbed;
+            let is_disturbed = |trial: &&Trial| Interference::from_run(&trial.run).is_disturbed;
             tries.len() < TRIES_MAX && tries.iter().all(is_disturbed)
         };
         if let Some((level, rate)) = missing.first() {
@@ -646,13 +646,13 @@ pub fn steady_loads<'a>(trials: &'a [Trial], slo: &Slo) -> Loads<'a> {
     // processes disturbed all loads of a level, the first load of the level counts. A later load of
     // the level may start with the backlog of the load above the load line.
     let chosen = |level: SteadyLoadLevel| {
-        let calm = trials_at_level(trials, level).find(|trial| !Interference::from_run(&trial.run).disturbed);
+        let calm = trials_at_level(trials, level).find(|trial| !Interference::from_run(&trial.run).is_disturbed);
         calm.or_else(|| trials_at_level(trials, level).next()).map(|trial| &trial.run)
     };
     // Loads above the load line have rising rates, so the last load that other processes did not
     // disturb counts.
     let calm = trials_at_level(trials, SteadyLoadLevel::AboveLine)
-        .filter(|trial| !Interference::from_run(&trial.run).disturbed)
+        .filter(|trial| !Interference::from_run(&trial.run).is_disturbed)
         .last();
     let past = calm.or_else(|| trials_at_level(trials, SteadyLoadLevel::AboveLine).last()).map(|trial| &trial.run);
     let held = |trial: &&Trial| judge(LoadPurpose::Line, 0, &trial.run, slo).verdict == Verdict::Pass;

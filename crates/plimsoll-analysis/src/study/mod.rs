@@ -146,7 +146,7 @@ impl Study {
                     profiling::next_single_target_step(
                         profiles,
                         &run.plan,
-                        shape.arrivals(),
+                        shape.arrival_spacing(),
                         steady_profiling_rps(&summary, shape),
                         history,
                     )

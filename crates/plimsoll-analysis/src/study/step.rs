@@ -49,7 +49,7 @@ impl StopRule {
     pub fn push(&mut self, start_ns: u64, end_ns: u64, interval: &Interval) -> ControlFlow<EarlyStopReason> {
         match self {
             StopRule::EndOfSchedule => ControlFlow::Continue(()),
-            StopRule::CertainVerdict(watch) => watch.push(start_ns, interval).map_break(EarlyStopReason::Shown),
+            StopRule::CertainVerdict(watch) => watch.push(start_ns, interval).map_break(EarlyStopReason::ResultCertain),
             StopRule::Condition(watch) => match watch.push(end_ns, interval) {
                 Some(crossing) => ControlFlow::Break(EarlyStopReason::Condition(crossing.to_string())),
                 None => ControlFlow::Continue(()),

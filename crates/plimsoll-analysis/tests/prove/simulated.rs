@@ -161,7 +161,7 @@ fn missing_evidence_gives_no_verdict() {
     assert!(none.measures.is_empty() && none.further_blocks.is_none());
     // The generator was the limit in every block.
     let mut limited = blocks.clone();
-    limited.iter_mut().for_each(|block| block.arm_loads[1].void = Some("busy".into()));
+    limited.iter_mut().for_each(|block| block.arm_loads[1].void_reason = Some("busy".into()));
     assert_eq!(stop_reason(&settings, &limited), Some(ComparisonEnd::TooFewValidBlocks));
     let proof = compute_comparison_result(&settings, &limited, ComparisonEnd::TooFewValidBlocks);
     assert_eq!((proof.verdict, proof.blocks, proof.blocks_void), (ProveVerdict::Inconclusive, 0, 20));
@@ -190,7 +190,7 @@ fn disturbed_blocks_are_valid() {
     let loud = Interference {
         cores: Some(1.9),
         machine_cores: 2.0,
-        disturbed: true,
+        is_disturbed: true,
         reason: Some("other processes used 1.9 of 2 cores".into()),
         span_ns: 400_000_000,
         ..Interference::default()

@@ -134,7 +134,7 @@ impl SearchCoverage {
                 !above_truth && !below_truth,
                 stated,
                 stated && line.rps > 1.03 * truth,
-                line.confirmed,
+                line.is_confirmed,
                 below_truth,
                 above_truth,
             ]) {

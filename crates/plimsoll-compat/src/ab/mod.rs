@@ -112,7 +112,7 @@ fn run_load(options: &AbOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
     let measured = run.execute_load(question, &settings, Some(Arc::new(heard.clone())))?;
     let mut tally = heard.merged_tally();
     let window_ns = measured.run().window_ns;
-    let print_results = measured.results()?;
+    let print_results = measured.build_results_printer()?;
     if options.json {
         print_results(true, true);
     } else if let Some(failure) = heard.fatal_failure() {

@@ -79,11 +79,11 @@ pub fn render(load: &AbReport) -> String {
     if failed > 0 {
         let _ = writeln!(text, "   (Connect: {connect}, Receive: {received}, Length: {length}, Exceptions: 0)");
     }
-    if tally.not_2xx() > 0 {
-        let _ = writeln!(text, "Non-2xx responses:      {}", tally.not_2xx());
+    if tally.non_2xx_response_count() > 0 {
+        let _ = writeln!(text, "Non-2xx responses:      {}", tally.non_2xx_response_count());
     }
     if asked.keep_alive {
-        let _ = writeln!(text, "Keep-Alive requests:    {}", tally.kept_alive);
+        let _ = writeln!(text, "Keep-Alive requests:    {}", tally.keep_alive_response_count);
     }
     let transferred = tally.head_bytes + tally.content_bytes;
     let _ = writeln!(text, "Total transferred:      {transferred} bytes");
@@ -148,9 +148,9 @@ fn tls_lines(parameters: &TlsParameters, host: &str) -> String {
 /// one of the times differ much.
 fn connection_times_table(options: &AbOptions, tally: &ResponseTally) -> String {
     let all: [(&str, &str, &Histogram); 4] = [
-        ("Connect:", "the initial connection time", &tally.connect),
+        ("Connect:", "the initial connection time", &tally.connect_times_ns),
         ("Processing:", "the processing time", &tally.service_time),
-        ("Waiting:", "the waiting time", &tally.wait),
+        ("Waiting:", "the waiting time", &tally.wait_times_ns),
         ("Total:", "the total time", &tally.response_time),
     ];
     let mut text = "\nConnection Times (ms)\n".to_owned();
@@ -247,8 +247,8 @@ mod tests {
     fn a_load_prints_the_exact_report_lines() {
         let mut tally = ResponseTally { head_bytes: 1110, content_bytes: 60, ..ResponseTally::default() };
         for n in 1..=10u64 {
-            tally.connect.record(100_000);
-            tally.wait.record(n * 1_000_000);
+            tally.connect_times_ns.record(100_000);
+            tally.wait_times_ns.record(n * 1_000_000);
             tally.service_time.record(n * 1_500_000);
             tally.response_time.record(100_000 + n * 1_500_000);
         }

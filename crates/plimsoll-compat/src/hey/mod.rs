@@ -101,7 +101,7 @@ fn run_load(options: &HeyOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
     let measured = run.execute_load(question, &settings, Some(Arc::new(heard.clone())))?;
     let tally = heard.merged_tally();
     let (from_ns, to_ns) = measured.run().window_ns;
-    let print_results = measured.results()?;
+    let print_results = measured.build_results_printer()?;
     if options.json {
         print_results(true, true);
     } else if options.is_csv {

@@ -51,11 +51,11 @@ pub fn format_summary(options: &HeyOptions, host: &str, tally: &ResponseTally, t
     // before the load, and the time for writing a request counts as waiting for the response.
     let none = Histogram::new();
     for (name, times) in [
-        ("DNS+dialup", &tally.connect),
+        ("DNS+dialup", &tally.connect_times_ns),
         ("DNS-lookup", &none),
         ("req write", &none),
-        ("resp wait", &tally.wait),
-        ("resp read", &tally.read),
+        ("resp wait", &tally.wait_times_ns),
+        ("resp read", &tally.read_times_ns),
     ] {
         let (mean, least, most) = (times.mean_ns(), times.min_ns() as f64, times.max_ns() as f64);
         let _ =
@@ -168,9 +168,9 @@ mod tests {
         let mut tally = ResponseTally { content_bytes: 600, ..ResponseTally::default() };
         for n in 1..=100u64 {
             tally.response_time.record(n * 1_000_000);
-            tally.connect.record(100_000);
-            tally.wait.record(n * 800_000);
-            tally.read.record(100_000);
+            tally.connect_times_ns.record(100_000);
+            tally.wait_times_ns.record(n * 800_000);
+            tally.read_times_ns.record(100_000);
         }
         tally.statuses.extend([(200, 90), (404, 10)]);
         let text =

@@ -336,7 +336,7 @@ impl AuthorFactory for AttackAuthorFactory {
 
     fn may_continue(&self) -> ControlFlow<EarlyStopReason> {
         match &*lock_ignoring_poison(&self.0.failure) {
-            Some(why) => ControlFlow::Break(EarlyStopReason::Died(why.clone())),
+            Some(why) => ControlFlow::Break(EarlyStopReason::CannotContinue(why.clone())),
             None => ControlFlow::Continue(()),
         }
     }
@@ -415,7 +415,7 @@ pub fn run_attack(options: AttackOptions, run: &dyn RunCommand) -> Result<u8, Fa
             Box::new(opened.map_err(cannot)?)
         }
     };
-    let from: Box<dyn BufRead + Send> = match options.lazy {
+    let from: Box<dyn BufRead + Send> = match options.is_lazy {
         true => Box::new(BufReader::new(ThreadReader::spawn(from)?)),
         false => Box::new(BufReader::new(from)),
     };
@@ -423,7 +423,7 @@ pub fn run_attack(options: AttackOptions, run: &dyn RunCommand) -> Result<u8, Fa
         reader: TargetReader::new(from, options.format),
         place: format!("-targets: '{}'", options.targets.as_deref().unwrap_or("stdin")),
         ready_targets: Vec::new(),
-        lazy: options.lazy,
+        lazy: options.is_lazy,
         host: String::new(),
         options: options.clone(),
     };
@@ -432,7 +432,7 @@ pub fn run_attack(options: AttackOptions, run: &dyn RunCommand) -> Result<u8, Fa
         let bytes = target.body.len() + target.target.url.len() + TARGET_OVERHEAD_BYTES;
         let is_beyond = room.spend_bytes(bytes).is_err();
         targets.ready_targets.push(target);
-        if options.lazy {
+        if options.is_lazy {
             break;
         }
         if is_beyond {
@@ -469,7 +469,7 @@ pub fn run_attack(options: AttackOptions, run: &dyn RunCommand) -> Result<u8, Fa
     let measured = run.execute_load(question, &settings, Some(Arc::new(AttackAuthorFactory(Arc::clone(&shared)))))?;
     let failed = lock_ignoring_poison(&shared.failure).take();
     let redirects = shared.redirects.load(Ordering::Relaxed);
-    let limited = measured.generator_limited();
+    let limited = measured.is_generator_limited();
     drop((measured, shared));
     writing.join().map_err(|_| Failure::cannot_start("the results could not be written"))??;
     if redirects > 0 {

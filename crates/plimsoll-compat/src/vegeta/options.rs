@@ -46,7 +46,7 @@ pub struct AttackOptions {
     pub format: TargetFormat,
     /// If true, targets are read during the attack; otherwise all targets are read before the
     /// attack. An attack that reads targets during the attack ends when the file of targets ends.
-    pub lazy: bool,
+    pub is_lazy: bool,
     pub output: Option<String>,
     pub encoding: VegetaEncoding,
     /// Flags of `plimsoll run`, which are passed to `run` unchanged.
@@ -169,7 +169,7 @@ fn parse_attack(words: &[String]) -> Result<VegetaCommand, String> {
         redirects_max: Some(10),
         targets: None,
         format: TargetFormat::Http,
-        lazy: false,
+        is_lazy: false,
         output: None,
         encoding: VegetaEncoding::Json,
         passed_flags: Vec::new(),
@@ -215,7 +215,7 @@ fn parse_attack(words: &[String]) -> Result<VegetaCommand, String> {
                     _ => return Err(format!("-format: '{value}' is not http or json")),
                 };
             }
-            "lazy" => asked.lazy = truth()?,
+            "lazy" => asked.is_lazy = truth()?,
             "redirects" => {
                 let number = value.parse::<i64>().map_err(|_| format!("-redirects: '{value}' is no number"))?;
                 asked.redirects_max = u64::try_from(number).ok();
@@ -432,7 +432,7 @@ mod tests {
             panic!("an attack")
         };
         assert_eq!(
-            (attack.rate_rps, attack.duration_ns, attack.lazy, attack.keep_alive),
+            (attack.rate_rps, attack.duration_ns, attack.is_lazy, attack.keep_alive),
             (50.0, 5_000_000_000, true, false)
         );
         assert_eq!((attack.name.as_str(), &attack.headers[..]), ("n", &[("A".to_owned(), "b".to_owned())][..]));

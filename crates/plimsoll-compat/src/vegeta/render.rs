@@ -22,9 +22,9 @@ const HISTOGRAM_PLOT_SHARES: &[f64] = &[
 /// Formats the report of `-type text`.
 pub fn format_text_report(figures: &mut VegetaFigures) -> String {
     let time = |ns: u64| go_duration(round_to_smaller_unit(ns));
-    let (attack, wait) = (figures.attack_ns(), figures.wait_ns());
+    let (attack, wait) = (figures.request_span_ns(), figures.last_response_wait_ns());
     let [p50, p90, p95, p99] = [0.5, 0.9, 0.95, 0.99].map(|share| figures.quantile_ns(share));
-    let mean = figures.mean(figures.latency_ns_total) as u64;
+    let mean = figures.mean_per_request(figures.latency_ns_total) as u64;
     let latencies = [figures.latency_ns_min, mean, p50, p90, p95, p99, figures.latency_ns_max].map(time).join(", ");
     let VegetaFigures { requests, bytes_in, bytes_out, .. } = *figures;
     let codes: Vec<String> = figures.codes.iter().map(|(code, count)| format!("{code}:{count}  ")).collect();
@@ -36,9 +36,9 @@ pub fn format_text_report(figures: &mut VegetaFigures) -> String {
         ],
         &["Duration", "[total, attack, wait]", &[attack + wait, attack, wait].map(time).join(", ")],
         &["Latencies", "[min, mean, 50, 90, 95, 99, max]", &latencies],
-        &["Bytes In", "[total, mean]", &format!("{bytes_in}, {:.2}", figures.mean(bytes_in))],
-        &["Bytes Out", "[total, mean]", &format!("{bytes_out}, {:.2}", figures.mean(bytes_out))],
-        &["Success", "[ratio]", &format!("{:.2}%", figures.success() * 100.0)],
+        &["Bytes In", "[total, mean]", &format!("{bytes_in}, {:.2}", figures.mean_per_request(bytes_in))],
+        &["Bytes Out", "[total, mean]", &format!("{bytes_out}, {:.2}", figures.mean_per_request(bytes_out))],
+        &["Success", "[ratio]", &format!("{:.2}%", figures.success_share() * 100.0)],
         &["Status Codes", "[code:count]", &codes.concat()],
     ]);
     out += "Error Set:\n";
@@ -60,7 +60,7 @@ pub fn format_json_report(figures: &mut VegetaFigures) -> String {
     } = *figures;
     let mut out = format!(
         "{{\"latencies\":{{\"total\":{total},\"mean\":{},\"50th\":{p50},\"90th\":{p90},\"95th\":{p95},\"99th\":{p99},\"max\":{max},\"min\":{min}}},",
-        figures.mean(total) as u64
+        figures.mean_per_request(total) as u64
     );
     if !figures.buckets.is_empty() {
         let buckets: Vec<String> =
@@ -68,7 +68,7 @@ pub fn format_json_report(figures: &mut VegetaFigures) -> String {
         let _ = write!(out, "\"buckets\":{{{}}},", buckets.join(","));
     }
     for (name, total) in [("bytes_in", bytes_in), ("bytes_out", bytes_out)] {
-        let _ = write!(out, "\"{name}\":{{\"total\":{total},\"mean\":{}}},", figures.mean(total));
+        let _ = write!(out, "\"{name}\":{{\"total\":{total},\"mean\":{}}},", figures.mean_per_request(total));
     }
     let [earliest, latest, end] = figures.attack_timestamps();
     let codes: Vec<String> = figures.codes.iter().map(|(code, count)| format!("\"{code}\":{count}")).collect();
@@ -77,11 +77,11 @@ pub fn format_json_report(figures: &mut VegetaFigures) -> String {
         out,
         "\"earliest\":\"{earliest}\",\"latest\":\"{latest}\",\"end\":\"{end}\",\"duration\":{},\"wait\":{},\"requests\":{requests},\
          \"rate\":{},\"throughput\":{},\"success\":{},\"status_codes\":{{{}}},\"errors\":{errors}}}",
-        figures.attack_ns(),
-        figures.wait_ns(),
+        figures.request_span_ns(),
+        figures.last_response_wait_ns(),
         figures.rate_rps(),
         figures.throughput_rps(),
-        figures.success(),
+        figures.success_share(),
         codes.join(",")
     );
     out
@@ -92,7 +92,7 @@ pub fn format_histogram_report(figures: &VegetaFigures) -> String {
     let mut rows = vec![["Bucket", "", "#", "%", "Histogram"].map(str::to_owned)];
     for (at, (bound, count)) in figures.buckets.iter().enumerate() {
         let next = figures.buckets.get(at + 1).map_or_else(|| "+Inf".to_owned(), |(next, _)| go_duration(*next));
-        let share = figures.mean(*count);
+        let share = figures.mean_per_request(*count);
         let bar = "#".repeat((share * 75.0) as usize);
         rows.push([
             format!("[{},", go_duration(*bound)),

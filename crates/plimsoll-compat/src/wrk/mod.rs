@@ -35,7 +35,7 @@ pub fn run_wrk_command(words: &[String], dialect: Dialect, run: &dyn RunCommand)
             return Ok(1);
         }
     };
-    if asked.version {
+    if asked.shows_version {
         output::print(&format!("plimsoll {version} (the command line of wrk)\n", version = env!("CARGO_PKG_VERSION")));
     }
     let (mut question, settings) = run.parse(&run_arguments(&asked))?;
@@ -64,7 +64,7 @@ pub fn run_wrk_command(words: &[String], dialect: Dialect, run: &dyn RunCommand)
         Some(batches) => batches.with_batch_latencies(told),
         None => told,
     };
-    let print_results = measured.results()?;
+    let print_results = measured.build_results_printer()?;
     if asked.json {
         print_results(true, true);
     } else {

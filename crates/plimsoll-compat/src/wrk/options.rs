@@ -28,7 +28,7 @@ pub struct WrkOptions {
     /// Whether the latencies are measured for whole batches of messages (wrk2 only).
     pub measures_batch_latency: bool,
     /// Whether plimsoll's version is printed before the load (`-v`).
-    pub version: bool,
+    pub shows_version: bool,
     /// The URL, followed by the script's arguments.
     pub url_and_arguments: Vec<String>,
     /// plimsoll's own flag: whether results are printed as JSON.
@@ -78,7 +78,7 @@ pub fn parse(words: &[String], dialect: Dialect) -> Result<WrkOptions, WrkRefusa
         shows_latency: false,
         shows_service_latency: false,
         measures_batch_latency: false,
-        version: false,
+        shows_version: false,
         url_and_arguments: Vec::new(),
         json: false,
         allow_public: false,
@@ -171,7 +171,7 @@ impl WrkOptions {
             'L' => self.shows_latency = true,
             'U' => (self.shows_latency, self.shows_service_latency) = (true, true),
             'B' => self.measures_batch_latency = true,
-            'v' => self.version = true,
+            'v' => self.shows_version = true,
             'o' => self.output = Some(value),
             'J' => self.json = true,
             'A' => self.allow_public = true,
@@ -220,7 +220,7 @@ mod tests {
             }),
             ("u -c 1k --duration=2m", Dialect::Wrk, |a| (a.connections, a.duration_ns) = (1000, 120_000_000_000)),
             ("--lat --timeout 500ms u", Dialect::Wrk, |a| (a.shows_latency, a.timeout_ns) = (true, 500_000_000)),
-            ("-Lvt1 u", Dialect::Wrk, |a| (a.shows_latency, a.version, a.threads) = (true, true, 1)),
+            ("-Lvt1 u", Dialect::Wrk, |a| (a.shows_latency, a.shows_version, a.threads) = (true, true, 1)),
             ("-H A:b -HX-Y:1:2 u", Dialect::Wrk, |a| {
                 a.headers = vec![("A".into(), "b".into()), ("X-Y".into(), "1:2".into())];
             }),

@@ -106,7 +106,7 @@ impl Net for RealNet {
             token: event.token(),
             readable: event.readable(),
             writable: event.writable(),
-            hangup: event.hangup(),
+            hangup: event.is_hung_up(),
         }));
         if idle {
             clock::yield_core();

@@ -216,7 +216,7 @@ impl<N: Net> Worker<N> {
                 _ if connection.is_in_slot_list || connection.is_session_owned => {}
                 ConnectionState::Open if connection.conn.exchanges_available() > 0 => {
                     connection.is_in_slot_list = true;
-                    self.available.push((slot, connection.generation));
+                    self.slots_with_room.push((slot, connection.generation));
                 }
                 ConnectionState::Free => {
                     connection.is_in_slot_list = true;

@@ -370,7 +370,7 @@ impl<N: Net> Worker<N> {
         if exchange.measured && count > 0 {
             self.recorder.count_grpc_messages(route, count);
         }
-        if !self.job.source.route(route).times_messages {
+        if !self.job.source.route(route).has_message_times {
             return;
         }
         if self.last_messages_ns.len() <= number as usize {
@@ -527,7 +527,7 @@ impl<N: Net> Worker<N> {
         let answer = &self.answers[number as usize];
         let ok_status = self.job.source.route(route).ok_status.contains(status);
         let of = ResponseCheckInput { user, route, exchange: number, ok_status, took_ns, now_ns };
-        if self.job.source.route(route).follow > 0
+        if self.job.source.route(route).redirects_max > 0
             && is_redirect(status)
             && answer.field_values("location").next().is_some()
         {

@@ -90,7 +90,7 @@ impl<N: Net> Worker<N> {
         // request arrives. To release the blocked threads, each connection is used once, in the
         // order of opening, before any connection is used again.
         if self.job.streams_max == 1 {
-            self.unused_connections = std::mem::take(&mut self.available);
+            self.unused_connections = std::mem::take(&mut self.slots_with_room);
             self.unused_connections.reverse();
         }
     }

@@ -41,7 +41,7 @@ impl<N: Net> Worker<N> {
                 due_ns = due_ns.min(if users.joining.is_empty() { users.change_ns } else { users.joined_ns });
             }
         }
-        if let Some(Reverse(waiting)) = self.waiting.peek() {
+        if let Some(Reverse(waiting)) = self.delayed_users.peek() {
             due_ns = due_ns.min(waiting.at_ns);
         }
         due_ns
@@ -93,7 +93,8 @@ impl<N: Net> Worker<N> {
             // Arrivals that are too late to start count as unsent if they are measured.
             if self.stopped_ns.is_some() || self.now_ns > self.end_ns.saturating_add(LATE_NS_MAX) {
                 if measured
-                    && let UserAction::Send(route) | UserAction::Wait(_, route) = self.job.source.next(user, None)
+                    && let UserAction::Send(route) | UserAction::Wait(_, route) =
+                        self.job.source.next_action(user, None)
                 {
                     self.count_unsent_requests(route);
                 }
@@ -205,7 +206,7 @@ impl<N: Net> Worker<N> {
                 return Some(slot);
             }
         }
-        while let Some(&(slot, generation)) = self.available.last() {
+        while let Some(&(slot, generation)) = self.slots_with_room.last() {
             let connection = &mut self.connections[slot as usize];
             let is_listed = connection.generation == generation && connection.state == ConnectionState::Open;
             let room = if is_listed { connection.conn.exchanges_available() } else { 0 };
@@ -214,7 +215,7 @@ impl<N: Net> Worker<N> {
             if room > 1 {
                 return Some(slot);
             }
-            self.available.pop();
+            self.slots_with_room.pop();
             if is_listed {
                 connection.is_in_slot_list = false;
             }
@@ -297,11 +298,11 @@ impl<N: Net> Worker<N> {
             }
         }
         while started < STARTS_PER_TURN
-            && let Some(Reverse(waiting)) = self.waiting.peek().copied()
+            && let Some(Reverse(waiting)) = self.delayed_users.peek().copied()
             && waiting.at_ns <= self.now_ns
         {
             started += 1;
-            self.waiting.pop();
+            self.delayed_users.pop();
             if matches!(self.starts, RequestStarts::Closed(_)) {
                 self.paused[waiting.user as usize] = false;
             }
@@ -318,10 +319,10 @@ impl<N: Net> Worker<N> {
     /// request if the request is due at once.
     #[inline]
     fn begin_user(&mut self, user: u64, intended_ns: u64, measured: bool) -> Option<RouteNumber> {
-        let next = self.job.source.next(user, None);
+        let next = self.job.source.next_action(user, None);
         let mut begins = next != UserAction::End;
         if let Some(sessions) = self.job.source.sessions() {
-            let ended = sessions.take_ended();
+            let ended = sessions.take_ended_session();
             begins |= ended.is_some();
             if begins {
                 sessions.set_session_start(user, intended_ns, measured);
@@ -335,7 +336,7 @@ impl<N: Net> Worker<N> {
         }
         if begins
             && measured
-            && let RequestStarts::Closed(ClosedLoopUsers { left: Some(left), .. }) = &mut self.starts
+            && let RequestStarts::Closed(ClosedLoopUsers { starts_remaining: Some(left), .. }) = &mut self.starts
         {
             *left -= 1;
         }
@@ -361,7 +362,7 @@ impl<N: Net> Worker<N> {
 
     #[cold]
     fn delay_user(&mut self, user: u64, wait_ns: u64, route: Option<RouteNumber>) {
-        self.waiting.push(Reverse(DueUser { at_ns: self.now_ns.saturating_add(wait_ns), user, route }));
+        self.delayed_users.push(Reverse(DueUser { at_ns: self.now_ns.saturating_add(wait_ns), user, route }));
         if matches!(self.starts, RequestStarts::Closed(_)) {
             self.paused[user as usize] = true;
         }
@@ -377,7 +378,7 @@ impl<N: Net> Worker<N> {
             return false;
         }
         if let RequestStarts::Closed(users) = &self.starts
-            && (user >= users.active || (route.is_none() && measured && users.left == Some(0)))
+            && (user >= users.active || (route.is_none() && measured && users.starts_remaining == Some(0)))
         {
             // A user that left the load sends no more requests. If the user left within a session,
             // the session ends early.
@@ -409,8 +410,8 @@ impl<N: Net> Worker<N> {
     /// the user. In a closed loop, a user that has ended begins again.
     #[inline]
     pub(super) fn continue_user(&mut self, slot: u32, user: u64, last: LastRequest) {
-        let next = self.job.source.next(user, Some(&last));
-        if let Some(ended) = self.job.source.take_ended() {
+        let next = self.job.source.next_action(user, Some(&last));
+        if let Some(ended) = self.job.source.take_ended_session() {
             self.count_ended_session(ended);
         }
         let refused = matches!(last.outcome, Outcome::Failed(RequestFailure::Connect | RequestFailure::Tls));
@@ -448,11 +449,11 @@ impl<N: Net> Worker<N> {
     pub(super) fn has_ended_early(&self) -> bool {
         match &self.starts {
             RequestStarts::Open { next_ns, .. } => {
-                let all_begun = next_ns.is_none() && self.job.ends_at_request_limit && self.waiting.is_empty();
+                let all_begun = next_ns.is_none() && self.job.ends_at_request_limit && self.delayed_users.is_empty();
                 (all_begun && !self.job.source.has_active_sessions()) || self.job.source.has_script_stopped()
             }
             RequestStarts::Closed(users) => {
-                (users.left == Some(0) || self.job.source.has_no_more_requests())
+                (users.starts_remaining == Some(0) || self.job.source.has_no_more_requests())
                     && self.now_ns >= self.measured_from_ns
                     && !self.job.source.has_active_sessions()
             }

@@ -32,7 +32,7 @@ pub(super) struct ClosedLoopUsers {
     pub(super) joined_ns: u64,
     /// The number of measured requests, or sessions of scenarios, that may still start; `None`: no
     /// limit.
-    pub(super) left: Option<u64>,
+    pub(super) starts_remaining: Option<u64>,
 }
 
 /// A user that waits until its next request is due.
@@ -78,7 +78,7 @@ pub struct Worker<N: Net> {
     /// The open connections that can take another request (open loops only), as pairs of slot and
     /// generation (the connection's number in the slot). The most recently used connection is last.
     /// An entry whose connection was closed or has no room is ignored.
-    pub(super) available: Vec<(u32, u32)>,
+    pub(super) slots_with_room: Vec<(u32, u32)>,
     /// The unused connections that were opened before the schedule, in reverse order of opening.
     pub(super) unused_connections: Vec<(u32, u32)>,
     /// The numbers of the slots without a connection.
@@ -102,7 +102,7 @@ pub struct Worker<N: Net> {
     pub(super) deferred: VecDeque<(u32, u32)>,
     pub(super) exchanges: Exchanges,
     /// The users whose next request is due later, the earliest first.
-    pub(super) waiting: BinaryHeap<Reverse<DueUser>>,
+    pub(super) delayed_users: BinaryHeap<Reverse<DueUser>>,
     pub(super) recorder: Recorder,
     pub(super) failed_answers: FailedResponses,
     /// The received parts of unfinished responses that will be checked, by exchange number.
@@ -149,7 +149,7 @@ impl<N: Net> Worker<N> {
                 joining: 0..0,
                 joining_with_request: HashSet::new(),
                 joined_ns: 0,
-                left: job.schedule.requests_of_stripe(job.stripe),
+                starts_remaining: job.schedule.requests_of_stripe(job.stripe),
             })
         };
         let mut worker = Worker {
@@ -161,7 +161,7 @@ impl<N: Net> Worker<N> {
             net,
             stop,
             connections: Vec::new(),
-            available: Vec::new(),
+            slots_with_room: Vec::new(),
             unused_connections: Vec::new(),
             free: Vec::new(),
             opening_slot: None,
@@ -172,7 +172,7 @@ impl<N: Net> Worker<N> {
             follows_redirect: false,
             deferred: VecDeque::new(),
             exchanges: Exchanges::new(&job.source),
-            waiting: BinaryHeap::new(),
+            delayed_users: BinaryHeap::new(),
             starts,
             ready: Vec::new(),
             buffers: Some(Box::new(Buffers { input: [0; BUFFER_BYTES], plain: Vec::new() })),

@@ -57,7 +57,7 @@ impl<N: Net> Worker<N> {
 
     /// Returns whether any connection has new events or unfinished work, which
     /// [`Worker::handle_ready`] handles.
-    pub(super) fn has_ready(&self) -> bool {
+    pub(super) fn has_pending_work(&self) -> bool {
         !self.ready.is_empty() || !self.deferred.is_empty()
     }
 

@@ -148,9 +148,9 @@ impl<'a> ParsedLogFields<'a> {
             FieldMeaning::Word => {
                 (!text.is_empty() && !text.iter().any(|b| b" :".contains(b)) && !is_ip(text)).then_some(())?
             }
-            FieldMeaning::Time(writing) => self.stamp = Some(writing.read(text)?),
-            FieldMeaning::Start(writing) if !missing => self.start = Some(writing.read(text)?),
-            FieldMeaning::End(writing) if !missing => self.end = Some(writing.read(text)?),
+            FieldMeaning::Time(writing) => self.stamp = Some(writing.parse_unix_ns(text)?),
+            FieldMeaning::Start(writing) if !missing => self.start = Some(writing.parse_unix_ns(text)?),
+            FieldMeaning::End(writing) if !missing => self.end = Some(writing.parse_unix_ns(text)?),
             FieldMeaning::Request => self.request = Some(text),
             FieldMeaning::UppercaseMethod => self.method = Some(text).filter(|text| is_uppercase_method(text))?,
             FieldMeaning::Path => self.target = Some(text).filter(|text| is_path(text))?,

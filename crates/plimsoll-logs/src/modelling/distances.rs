@@ -72,9 +72,9 @@ pub struct StreamFigures {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelDistances {
     /// The total variation distance between the endpoint shares of log and model.
-    pub mix_tv: f64,
-    /// The largest `mix_tv` at which log and model count as equal.
-    pub mix_tv_max: f64,
+    pub endpoint_share_distance: f64,
+    /// The largest `endpoint_share_distance` at which log and model count as equal.
+    pub endpoint_share_distance_max: f64,
     /// The indices of dispersion of log and model, for each window width in ns. `None` if the
     /// timestamps are too coarse or the log is too short.
     pub dispersion: Vec<(u64, Option<(f64, f64)>)>,
@@ -274,7 +274,7 @@ impl ModelDistances {
     /// simulated caches, in paths.
     pub fn compare_log_with_draws(log: &StreamFigures, draws: &[StreamFigures], caches: [usize; 3]) -> ModelDistances {
         let model = &StreamFigures::mean(draws);
-        let mix_tv = total_variation(&log.routes, &model.routes);
+        let endpoint_share_distance = total_variation(&log.routes, &model.routes);
         // The mean endpoint shares of several random draws differ by chance from the model's true
         // shares. The expected chance difference is estimated from the distances between single
         // draws and their mean.
@@ -299,8 +299,8 @@ impl ModelDistances {
         let of = |figures: &StreamFigures, pair| figures.transitions.get(pair).copied().unwrap_or(0.0);
         let follows: f64 = pairs.iter().map(|pair| (of(log, pair) - of(model, pair)).abs()).sum();
         ModelDistances {
-            mix_tv,
-            mix_tv_max: MIX_DISTANCE_MAX + CHANCE_DISTANCE_FACTOR * off_mean,
+            endpoint_share_distance,
+            endpoint_share_distance_max: MIX_DISTANCE_MAX + CHANCE_DISTANCE_FACTOR * off_mean,
             visit_requests_difference_max,
             hit_ratio_difference_max,
             dispersion: (0..4).map(|at| (WINDOW_WIDTHS_NS[at], log.dispersion[at].zip(model.dispersion[at]))).collect(),
@@ -316,12 +316,12 @@ impl ModelDistances {
     pub fn figures_over_bounds(&self) -> Vec<DivergentFigure> {
         let mut apart = Vec::new();
         let mut say = |name: String, said: String| apart.push(DivergentFigure { name, message: said });
-        if self.mix_tv > self.mix_tv_max {
+        if self.endpoint_share_distance > self.endpoint_share_distance_max {
             let said = format!(
                 "the mix of endpoints differs by {mix_difference} in total between model and log, and the bound is \
                  {bound}",
-                mix_difference = percent_text(self.mix_tv),
-                bound = percent_text(self.mix_tv_max)
+                mix_difference = percent_text(self.endpoint_share_distance),
+                bound = percent_text(self.endpoint_share_distance_max)
             );
             say("mix".to_owned(), said);
         }
@@ -434,14 +434,14 @@ mod tests {
             // The endpoint shares of the log are set to the exact probabilities of the traffic
             // file, 0.002 for each endpoint.
             let distances = ModelDistances {
-                mix_tv: total_variation(&[0.002; 500], &StreamFigures::mean(&draws).routes),
+                endpoint_share_distance: total_variation(&[0.002; 500], &StreamFigures::mean(&draws).routes),
                 ..distances
             };
-            assert!(distances.mix_tv > MIX_DISTANCE_MAX, "{}", distances.mix_tv);
+            assert!(distances.endpoint_share_distance > MIX_DISTANCE_MAX, "{}", distances.endpoint_share_distance);
             assert_eq!(distances.figures_over_bounds(), Vec::new(), "{log}: {distances:?}");
             let draws: Vec<StreamFigures> = (0..8).map(|draw| drawn(100 + log * 10 + draw, true)).collect();
             let distances = ModelDistances {
-                mix_tv: total_variation(&[0.002; 500], &StreamFigures::mean(&draws).routes),
+                endpoint_share_distance: total_variation(&[0.002; 500], &StreamFigures::mean(&draws).routes),
                 ..distances
             };
             assert_eq!(distances.figures_over_bounds()[0].name, "mix", "{log}: {distances:?}");

@@ -25,9 +25,10 @@ pub struct EndpointRequests {
     /// The visit and the path of the latest request that was added.
     last: Option<(usize, u32)>,
     /// The number of requests that follow another request of the same visit to the endpoint.
-    pairs: u64,
-    /// The number of requests counted in `pairs` that repeat the previous path of their visit.
-    same: u64,
+    repeat_request_count: u64,
+    /// The number of requests counted in `repeat_request_count` that repeat the previous path of
+    /// their visit.
+    repeated_path_count: u64,
 }
 
 impl EndpointRequests {
@@ -35,8 +36,8 @@ impl EndpointRequests {
     pub fn add(&mut self, visit: usize, target: u32) {
         match self.last.replace((visit, target)) {
             Some((before, path)) if before == visit => {
-                self.pairs += 1;
-                self.same += u64::from(path == target);
+                self.repeat_request_count += 1;
+                self.repeated_path_count += u64::from(path == target);
             }
             _ => self.firsts.push(target),
         }
@@ -55,8 +56,8 @@ impl EndpointRequests {
         asked.iter().for_each(|target| *counts.entry(*target).or_default() += 1);
         let all = asked.len().max(1) as f64;
         let by_chance: f64 = counts.values().map(|count| (*count as f64 / all).powi(2)).sum();
-        let is_kept =
-            self.pairs >= REPEAT_REQUESTS_MIN && self.same as f64 > (1.0 + by_chance) / 2.0 * self.pairs as f64;
+        let is_kept = self.repeat_request_count >= REPEAT_REQUESTS_MIN
+            && self.repeated_path_count as f64 > (1.0 + by_chance) / 2.0 * self.repeat_request_count as f64;
         let new = counts.values().filter(|count| **count == 1).count() as f64;
         let is_once = all <= MEAN_REQUESTS_PER_VISIT_MAX * self.firsts.len() as f64;
         (is_kept && !is_mix) || (is_once && new >= UNIQUE_PATH_SHARE_MIN * all)

@@ -54,7 +54,7 @@ pub struct ReplayChoice<'f> {
     pub wanted: &'f dyn Fn(&str) -> bool,
     /// Whether to replay requests with methods other than GET and HEAD, which may change data on
     /// the server.
-    pub with_unsafe: bool,
+    pub is_unsafe_included: bool,
     /// A prefix that is added to every path.
     pub prefix: &'f str,
 }
@@ -158,7 +158,7 @@ impl<'f> RequestCollector<'f> {
             return self.count_skipped(NO_METHOD);
         }
         let Some(method) = sendable::sendable_method(entry.method) else { return self.count_skipped("malformed") };
-        if !self.choice.with_unsafe && !matches!(&*method, "GET" | "HEAD") {
+        if !self.choice.is_unsafe_included && !matches!(&*method, "GET" | "HEAD") {
             return self.count_skipped(&method);
         }
         self.text.clear();

@@ -208,7 +208,11 @@ impl<'f> Survey<'f> {
             statuses,
             clients_error_max: self.clients.error_max(),
             clients,
-            sessions: SessionStats { requests: requests_each, think, closed_early },
+            sessions: SessionStats {
+                requests: requests_each,
+                think_times_ns: think,
+                has_early_closed_sessions: closed_early,
+            },
             popularity,
             dispersion,
             concurrency,
@@ -245,7 +249,7 @@ impl Popularity {
         counts.sort_unstable_by(|a, b| b.cmp(a));
         let (zipf_exponent, ids) = (zipf_exponent(&counts), counts.len() as u64);
         counts.truncate(RANKS_MAX);
-        Popularity { method, template, ids, exact, zipf_exponent, counts }
+        Popularity { method, template, ids, is_exact: exact, zipf_exponent, counts }
     }
 }
 
@@ -264,9 +268,9 @@ pub struct SessionStats {
     /// The number of requests in a session.
     pub requests: Histogram,
     /// The think time from a response to the next request of the session, ns.
-    pub think: Histogram,
+    pub think_times_ns: Histogram,
     /// Whether some sessions were closed before half an hour without requests, to bound the memory.
-    pub closed_early: bool,
+    pub has_early_closed_sessions: bool,
 }
 
 /// How often each resource is requested, for the endpoint with the most distinct ids.
@@ -279,7 +283,7 @@ pub struct Popularity {
     /// The number of distinct ids.
     pub ids: u64,
     /// Whether the counts include all ids. If false, rare ids were dropped to bound the memory.
-    pub exact: bool,
+    pub is_exact: bool,
     /// The exponent of Zipf's law that fits the counts. `None` if there are too few ids for a fit.
     pub zipf_exponent: Option<f64>,
     /// The number of requests of each id, in descending order, up to a limit.

@@ -101,7 +101,7 @@ struct TimelineBin {
 pub(super) struct Timeline {
     /// The number of the first bin in `bins`. Earlier bins are final: their counts are in the
     /// windows and the series.
-    front: u64,
+    first_open_bin: u64,
     bins: VecDeque<TimelineBin>,
     /// The number of request ends by bin, for ends that are too late for `bins`. The ends in this
     /// map count at the end of their bin.
@@ -125,7 +125,7 @@ pub(super) struct Timeline {
 impl Timeline {
     pub fn new() -> Timeline {
         Timeline {
-            front: 0,
+            first_open_bin: 0,
             bins: VecDeque::new(),
             far_ends: BTreeMap::new(),
             events: 0,
@@ -150,14 +150,14 @@ impl Timeline {
     pub fn add(&mut self, start_ns: u64, duration_ns: Option<u64>) {
         let bin = start_ns / BIN_NS;
         if self.newest == 0 {
-            self.front = bin.saturating_sub(DISORDER_WINDOW_BINS);
+            self.first_open_bin = bin.saturating_sub(DISORDER_WINDOW_BINS);
         }
-        if bin < self.front {
+        if bin < self.first_open_bin {
             self.late += 1;
             return;
         }
         self.newest = self.newest.max(bin);
-        if self.newest - self.front > DISORDER_WINDOW_BINS {
+        if self.newest - self.first_open_bin > DISORDER_WINDOW_BINS {
             self.finalize_until(self.newest - DISORDER_WINDOW_BINS);
         }
         self.bin_mut(bin).arrivals += 1;
@@ -165,7 +165,7 @@ impl Timeline {
             self.bin_mut(bin).events.push(((start_ns % BIN_NS) as u32) << 1 | 1);
             let end_ns = start_ns.saturating_add(duration_ns);
             let end = end_ns / BIN_NS;
-            if end - self.front > 2 * DISORDER_WINDOW_BINS {
+            if end - self.first_open_bin > 2 * DISORDER_WINDOW_BINS {
                 *self.far_ends.entry(end).or_default() += 1;
             } else {
                 self.bin_mut(end).events.push(((end_ns % BIN_NS) as u32) << 1);
@@ -173,8 +173,8 @@ impl Timeline {
             // A request with a duration has two events, its start and its end.
             self.events += 2;
             if self.events > EVENTS_MAX {
-                let half = self.front + (self.newest - self.front) / 2;
-                self.finalize_until(half.max(self.front + 1));
+                let half = self.first_open_bin + (self.newest - self.first_open_bin) / 2;
+                self.finalize_until(half.max(self.first_open_bin + 1));
             }
         }
     }
@@ -182,7 +182,7 @@ impl Timeline {
     /// Returns the bin with the number `number`, which must not be final.
     #[inline]
     fn bin_mut(&mut self, number: u64) -> &mut TimelineBin {
-        let at = (number - self.front) as usize;
+        let at = (number - self.first_open_bin) as usize;
         while self.bins.len() <= at {
             self.bins.push_back(TimelineBin { arrivals: 0, events: self.spare.pop().unwrap_or_default() });
         }
@@ -191,11 +191,11 @@ impl Timeline {
 
     /// Makes all bins before `bin` final: adds their counts to the windows and to the series.
     fn finalize_until(&mut self, bin: u64) {
-        while self.front < bin {
-            let number = self.front;
+        while self.first_open_bin < bin {
+            let number = self.first_open_bin;
             match self.bins.pop_front() {
                 Some(done) => {
-                    self.front += 1;
+                    self.first_open_bin += 1;
                     self.finalize_bin(number, done);
                 }
                 None => {
@@ -204,9 +204,9 @@ impl Timeline {
                     let next = self.far_ends.range(number..bin).next().map_or(bin, |(end, _)| *end);
                     if next > number {
                         self.skip_bins(number, next);
-                        self.front = next;
+                        self.first_open_bin = next;
                     } else {
-                        self.front += 1;
+                        self.first_open_bin += 1;
                         self.finalize_bin(number, TimelineBin::default());
                     }
                 }

@@ -81,19 +81,19 @@ impl VegetaFigures {
     }
 
     /// Returns the time from the start of the first request to the start of the last, ns.
-    pub fn attack_ns(&self) -> u64 {
+    pub fn request_span_ns(&self) -> u64 {
         self.latest_ns - self.earliest_ns
     }
 
     /// Returns the time from the start of the last request to the end of the last response, ns.
-    pub fn wait_ns(&self) -> u64 {
+    pub fn last_response_wait_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.latest_ns)
     }
 
     /// Returns the request rate, 1/s. If all requests started at the same time, the returned rate
     /// is the number of requests.
     pub fn rate_rps(&self) -> f64 {
-        match self.attack_ns() {
+        match self.request_span_ns() {
             0 => self.requests as f64,
             ns => self.requests as f64 / seconds_from_ns(ns),
         }
@@ -101,19 +101,19 @@ impl VegetaFigures {
 
     /// Returns the rate of successful requests from the first request to the last response, 1/s.
     pub fn throughput_rps(&self) -> f64 {
-        match self.attack_ns() {
+        match self.request_span_ns() {
             0 => self.succeeded as f64,
-            ns => self.succeeded as f64 / seconds_from_ns(ns + self.wait_ns()),
+            ns => self.succeeded as f64 / seconds_from_ns(ns + self.last_response_wait_ns()),
         }
     }
 
     /// Returns the share of successful requests, 0 to 1.
-    pub fn success(&self) -> f64 {
-        self.mean(self.succeeded)
+    pub fn success_share(&self) -> f64 {
+        self.mean_per_request(self.succeeded)
     }
 
     /// Returns a mean per request: `total` divided by the number of requests.
-    pub fn mean(&self, total: u64) -> f64 {
+    pub fn mean_per_request(&self, total: u64) -> f64 {
         if self.requests == 0 { 0.0 } else { total as f64 / self.requests as f64 }
     }
 

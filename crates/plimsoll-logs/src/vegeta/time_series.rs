@@ -40,7 +40,7 @@ pub struct AttackTimeSeries {
     /// The number of results by error text, for at most [`ERRORS_MAX`] distinct errors.
     pub errors: BTreeMap<String, u64>,
     /// The number of results with a status outside 200 to 399.
-    pub failed: u64,
+    pub failed_result_count: u64,
     /// The start time of the first request, ns since the Unix epoch.
     earliest_ns: u64,
     /// The start time of the last request, ns since the Unix epoch.
@@ -116,7 +116,7 @@ impl AttackTimeSeries {
             latency: Histogram::new(),
             codes: BTreeMap::new(),
             errors: BTreeMap::new(),
-            failed: 0,
+            failed_result_count: 0,
             earliest_ns: first.sent_ns,
             latest_ns: first.sent_ns,
             origin_ns: first.sent_ns,
@@ -130,7 +130,7 @@ impl AttackTimeSeries {
         let failed = !(200..400).contains(code);
         self.latency.record(*latency_ns);
         *self.codes.entry(*code).or_default() += 1;
-        self.failed += u64::from(failed);
+        self.failed_result_count += u64::from(failed);
         if !error.is_empty() {
             let has_room = self.errors.len() < ERRORS_MAX;
             match self.errors.get_mut(error) {
@@ -257,7 +257,10 @@ mod tests {
             let mut course = VegetaTimeSeries::default();
             (0..2000).for_each(|n| course.add(&of(order(n))));
             let [attack] = course.attacks() else { panic!("one attack") };
-            assert_eq!((attack.request_count(), attack.failed, attack.attack_ns()), (2000, 200, 19_990_000_000));
+            assert_eq!(
+                (attack.request_count(), attack.failed_result_count, attack.attack_ns()),
+                (2000, 200, 19_990_000_000)
+            );
             assert_eq!((attack.codes[&503], attack.errors["503 No"]), (200, 200));
             for count_max in [10, 150] {
                 let moments = attack.interval_figures(count_max);

@@ -24,7 +24,7 @@ fn read_log(input: &[u8]) -> Result<(), String> {
     let (mut room, mut survey) = (LineBuffers::default(), Survey::new(None));
     let wanted = |_: &str| true;
     let mut gathering =
-        RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: true, prefix: "" });
+        RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, is_unsafe_included: true, prefix: "" });
     for line in lines {
         if let Some(entry) = format.parse(line, &mut room) {
             survey.add(&entry, format.timestamp_meaning());

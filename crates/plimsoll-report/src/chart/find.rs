@@ -80,7 +80,7 @@ fn curve_points(plot: &Plot, trials: &[(f64, &TrialOutcome)]) -> Vec<(f64, f64)>
         let at = group.iter().map(|p| p.0).sum::<f64>() / group.len() as f64;
         let mut values: Vec<f64> = group.iter().map(|p| p.1.p99_ns as f64).collect();
         let value = median(&mut values);
-        if group.iter().any(|p| !p.1.stopped) || value >= before {
+        if group.iter().any(|p| !p.1.is_stopped_early) || value >= before {
             points.push((at, plot.area.y_position(plot.y, value)));
             before = value;
         }
@@ -108,7 +108,7 @@ fn trial_tooltip(rate_rps: f64, trial: &TrialOutcome) -> String {
         "{}/s for {}: p99 {}{}, {}{reason}",
         rate(rate_rps),
         duration(trial.duration_ns as f64),
-        if trial.stopped { "at least " } else { "" },
+        if trial.is_stopped_early { "at least " } else { "" },
         duration(trial.p99_ns as f64),
         trial.verdict_name()
     )
@@ -320,7 +320,7 @@ fn trial_position(plot: &Plot, rate: f64, trial: &TrialOutcome) -> (f64, f64) {
 /// Returns whether the true p99 of a failed trial is higher than its point in the chart. The point
 /// of a failed trial is too low if the trial stopped early, or if its p99 is beyond the time axis.
 fn is_true_p99_above_mark(y: &Scale, trial: &TrialOutcome) -> bool {
-    trial.verdict == Verdict::Fail && (trial.stopped || trial.p99_ns as f64 > y.value_range().1 * (1.0 + 1e-9))
+    trial.verdict == Verdict::Fail && (trial.is_stopped_early || trial.p99_ns as f64 > y.value_range().1 * (1.0 + 1e-9))
 }
 
 /// Draws an arrow at the right edge for each trial whose rate is beyond the end of the rate axis. A
@@ -374,7 +374,7 @@ fn verdict_legend_entries(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<LegendEntry>
         (true, false) => "void trial: disturbed by other processes",
         (false, _) => "void trial: plimsoll was the limit",
     };
-    let cut = all.iter().flatten().any(|(_, t)| t.verdict == Verdict::Fail && t.stopped);
+    let cut = all.iter().flatten().any(|(_, t)| t.verdict == Verdict::Fail && t.is_stopped_early);
     [(Verdict::Pass, "trial met the SLO"), (Verdict::Fail, "trial broke the SLO"), (Verdict::Void, void_name)]
         .into_iter()
         .map(

@@ -35,7 +35,7 @@ pub fn search_heading(findings: &Findings, target: &str) -> Heading {
         _ => String::new(),
     };
     let held = match line.rps > 0.0 {
-        true if line.confirmed => format!("; seen for {}", duration(findings.longest_pass_at_line_s * 1e9)),
+        true if line.is_confirmed => format!("; seen for {}", duration(findings.longest_pass_at_line_s * 1e9)),
         true => "; not confirmed".to_owned(),
         false => String::new(),
     };
@@ -51,7 +51,7 @@ pub fn load_line_sentence(findings: &Findings) -> String {
     let upper = line.upper.filter(|upper| upper.is_finite());
     // The title must not claim more than the report. For a doubtful or unconfirmed load line, the
     // title says "probably sustains" or "may sustain" instead of "sustains".
-    let (sustains, caveat) = match (line.confirmed, findings.doubts.inline_texts().next()) {
+    let (sustains, caveat) = match (line.is_confirmed, findings.doubts.inline_texts().next()) {
         (true, None) => ("sustains", ""),
         (true, Some(_)) => ("probably sustains", ""),
         (false, _) => ("may sustain", " (not confirmed)"),

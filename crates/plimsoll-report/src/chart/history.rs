@@ -108,7 +108,7 @@ fn point_name(lane: &ComparableRunSeries, at: usize, order: SeriesOrder) -> Stri
 /// At each change of the series, draws a vertical line with the size of the change as its label.
 fn draw_means_and_changes(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &ComparableRunSeries, step: f64) {
     let mut from = 0;
-    let ends = lane.changes.iter().map(|found| found.point.at).chain([lane.points.len()]);
+    let ends = lane.changes.iter().map(|found| found.point.run_index).chain([lane.points.len()]);
     for to in ends {
         let logs: f64 = lane.points[from..to].iter().map(|point| point.rps.ln()).sum();
         let level = (logs / (to - from).max(1) as f64).exp();
@@ -118,7 +118,7 @@ fn draw_means_and_changes(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &
         from = to;
     }
     for found in &lane.changes {
-        let x = area.x + step * found.point.at as f64;
+        let x = area.x + step * found.point.run_index as f64;
         let paint = if found.point.ratio < 1.0 { Paint::Vermilion } else { Paint::Green };
         canvas.draw_straight_line(
             (x, area.y - 4.0),

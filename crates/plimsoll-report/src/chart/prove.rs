@@ -99,7 +99,7 @@ struct ChangePointer {
     text: String,
     /// Whether the arrow points up, because the level of B is above the level of A. `None` means
     /// that no difference was found, so no arrow is drawn.
-    up: Option<bool>,
+    is_change_upward: Option<bool>,
     paint: Paint,
 }
 
@@ -113,14 +113,14 @@ impl ChangePointer {
             ProveVerdict::Same | ProveVerdict::Inconclusive => Paint::Muted,
         };
         let text = format!("{}, {verdict}", signed_percent(primary.ratio - 1.0));
-        ChangePointer { text, up: found.then_some(primary.ratio > 1.0), paint }
+        ChangePointer { text, is_change_upward: found.then_some(primary.ratio > 1.0), paint }
     }
 }
 
 /// Draws the chart of a comparison of A and B.
 pub fn prove_chart(heading: &Heading, compared: ComparisonChartData, theme: Theme) -> String {
     let ComparisonChartData { proof, blocks, interim_estimates: narrowing } = compared;
-    let Some(primary) = proof.measures.first().filter(|one| one.primary) else {
+    let Some(primary) = proof.measures.first().filter(|one| one.is_primary) else {
         return empty_chart(heading, "the compared measure has no value: there is nothing to draw", theme);
     };
     if !primary.levels.iter().all(|level| level.is_finite()) {
@@ -334,13 +334,13 @@ fn draw_level_lines(
         &labels[second],
         Font::new(TEXT_FONT_SIZE, side_style(second).0).bold().with_halo(),
     );
-    let beside = if pointer.up.is_some() { 14.0 } else { 0.0 };
+    let beside = if pointer.is_change_upward.is_some() { 14.0 } else { 0.0 };
     canvas.draw_text(
         (text_x + beside, heights[1] + 4.5),
         &pointer.text,
         Font::new(TEXT_FONT_SIZE, pointer.paint).bold().with_halo(),
     );
-    let Some(up) = pointer.up else { return };
+    let Some(up) = pointer.is_change_upward else { return };
     // The arrow points in the direction from the level of A to the level of B. In SVG a smaller y
     // value is higher on the page.
     let (from, to) = if up { (heights[1] + 5.0, heights[1] - 6.0) } else { (heights[1] - 5.0, heights[1] + 6.0) };
@@ -455,7 +455,7 @@ mod tests {
         let equivalence_interval = Some(ConfidenceInterval { lower: ratio - 0.01, upper: ratio + 0.01 });
         let one = MeasureComparison {
             measure,
-            primary: true,
+            is_primary: true,
             ratio,
             ratio_interval,
             equivalence_interval,
@@ -471,12 +471,12 @@ mod tests {
             measures: vec![one],
             success: None,
             routes: Vec::new(),
-            spread: [Some(0.02); 2],
+            relative_deviations: [Some(0.02); 2],
             restarts_builds: true,
             blocks: 20,
             blocks_void: 0,
             further_blocks,
-            budget_enough_ns: further_blocks.map(|_| 240_000_000_000),
+            sufficient_budget_ns: further_blocks.map(|_| 240_000_000_000),
             stopped_by: ComparisonEnd::Budget,
             doubts: Doubts::default(),
         }
@@ -499,7 +499,7 @@ mod tests {
         ] {
             let proof = sample_proof(verdict, measure, ratio);
             let pointer = ChangePointer::for_verdict(verdict, &proof.measures[0]);
-            assert_eq!(pointer, ChangePointer { text: text.into(), up, paint });
+            assert_eq!(pointer, ChangePointer { text: text.into(), is_change_upward: up, paint });
             let [a, b] = proof.measures[0].levels;
             assert!(up.is_none_or(|up| up == (b > a)), "{verdict}: the levels lie as the arrow points");
             let answer = prove_answer(&proof);

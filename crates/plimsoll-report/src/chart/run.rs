@@ -175,7 +175,7 @@ pub fn interval_panels(moments: &[IntervalFigures]) -> Vec<Panel> {
         name: name.to_owned(),
         points: moments.iter().map(|m| (m.start_s + m.length_s / 2.0, value(m))).collect(),
     };
-    let during = |m: &IntervalFigures, value: f64| if m.after { f64::NAN } else { value };
+    let during = |m: &IntervalFigures, value: f64| if m.is_after_schedule { f64::NAN } else { value };
     let time = |value: Option<f64>| value.unwrap_or(f64::NAN);
     let mut rates = vec![of("succeeded", &|m| during(m, m.succeeded_rps))];
     let differs = |m: &IntervalFigures| (m.scheduled_rps - m.succeeded_rps).abs() > m.scheduled_rps * 0.02;

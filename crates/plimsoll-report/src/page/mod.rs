@@ -118,7 +118,7 @@ pub fn render_body(report: &Report) -> String {
             }
             ReportBlock::Table(headings, rows) => write_table(&mut body, headings, rows),
             ReportBlock::Chart(chart) => write_chart(&mut body, chart),
-            ReportBlock::Fragment(html) => {
+            ReportBlock::RawHtml(html) => {
                 let _ = writeln!(body, "<div class=\"fragment\">{html}</div>");
             }
         }

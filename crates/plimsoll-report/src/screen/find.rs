@@ -72,7 +72,7 @@ pub(super) fn load_line_certainty_text(findings: &Findings, doubts: &Doubts) -> 
         return None;
     }
     let mut parts: Vec<String> = doubts.inline_texts().map(sentence_text).collect();
-    if line.confirmed {
+    if line.is_confirmed {
         let time = duration(findings.longest_pass_at_line_s * 1e9);
         let text = format!(
             "confirmed: the server met the SLO for {time} at {lower_rate} {rate_unit}/s",
@@ -83,7 +83,7 @@ pub(super) fn load_line_certainty_text(findings: &Findings, doubts: &Doubts) -> 
     } else if parts.is_empty() {
         parts.push("no separate trial confirmed the load line".to_owned());
     }
-    if findings.interference.disturbed {
+    if findings.interference.is_disturbed {
         parts.push("the machine was disturbed during the search".to_owned());
     }
     if line.upper.is_none() {
@@ -91,7 +91,9 @@ pub(super) fn load_line_certainty_text(findings: &Findings, doubts: &Doubts) -> 
     }
     // The text does not recommend a longer time budget if the machine was disturbed. For a
     // disturbed machine, a warning on the screen states the remedy.
-    if let Some(s) = findings.budget_for_estimate_s.filter(|_| !line.has_estimate && !findings.interference.disturbed) {
+    if let Some(s) =
+        findings.budget_for_estimate_s.filter(|_| !line.has_estimate && !findings.interference.is_disturbed)
+    {
         parts.push(format!("a longer search (--budget {budget}) narrows the interval", budget = budget_text(s)));
     }
     Some(parts.join("; "))

@@ -55,7 +55,7 @@ fn cpu_change_as_server_counts(cpu: &MeasureComparison) -> Option<String> {
 /// Formats what the result of a comparison means in practice. The text claims nothing beyond the
 /// measured figures.
 fn practical_meaning(context: &ProveContext, proof: &ComparisonResult) -> Option<String> {
-    let primary = proof.measures.first().filter(|one| one.primary)?;
+    let primary = proof.measures.first().filter(|one| one.is_primary)?;
     let [level_a, level_b] = primary.levels.map(|level| measure_value_text(primary.measure, level));
     let load = match context.measured.arm_plans.as_slice() {
         [first, ..] => match &first.load.shape {

@@ -24,7 +24,7 @@ pub fn render_shortened_report(
     more: &str,
 ) -> String {
     let columns = columns.unwrap_or(COLUMNS_MAX).min(COLUMNS_MAX);
-    let is_text = |block: &&ReportBlock| !matches!(block, ReportBlock::Chart(_) | ReportBlock::Fragment(_));
+    let is_text = |block: &&ReportBlock| !matches!(block, ReportBlock::Chart(_) | ReportBlock::RawHtml(_));
     let mut short = Report { blocks: report.blocks.iter().filter(is_text).cloned().collect() };
     let mut left_out = 0;
     for block in &mut short.blocks {

@@ -77,12 +77,12 @@ pub(super) struct ServedConnection {
     tls: Option<Box<ServedSession>>,
     /// Bytes received and not yet parsed: an incomplete head, or requests queued behind a delayed
     /// request. The buffer is usually empty.
-    pub(super) held: Vec<u8>,
+    pub(super) unparsed_input: Vec<u8>,
     /// Response bytes that the socket has not accepted, already encrypted if TLS is used. The
     /// buffer is usually empty.
     pub(super) unsent: Vec<u8>,
     /// The number of body bytes (from `BODY_FILLER`) to send after `unsent`.
-    pub(super) filler_left: u64,
+    pub(super) unsent_filler_bytes: u64,
     pub(super) reader: RequestReader,
     /// Whether no byte was read yet, so that the protocol (HTTP/1.1 or HTTP/2) is unknown.
     is_new: bool,
@@ -96,11 +96,11 @@ pub(super) struct ServedConnection {
     pub(super) readable: bool,
     /// Whether epoll announced that the peer has closed the connection. The server still reads all
     /// bytes that the peer sent before closing.
-    pub(super) hangup: bool,
-    /// Whether the bytes in `held` cannot be parsed further until more bytes arrive.
-    pub(super) starved: bool,
+    pub(super) is_closed_by_peer: bool,
+    /// Whether the bytes in `unparsed_input` cannot be parsed further until more bytes arrive.
+    pub(super) needs_more_input: bool,
     /// Whether the connection is in the list of connections with more work.
-    pub(super) queued: bool,
+    pub(super) is_in_work_list: bool,
 }
 
 impl ServedConnection {
@@ -108,9 +108,9 @@ impl ServedConnection {
         ServedConnection {
             socket,
             tls,
-            held: Vec::new(),
+            unparsed_input: Vec::new(),
             unsent: Vec::new(),
-            filler_left: 0,
+            unsent_filler_bytes: 0,
             reader: RequestReader::new(),
             is_new: true,
             streams: None,
@@ -118,16 +118,17 @@ impl ServedConnection {
             due_ns: 0,
             slot,
             readable: false,
-            hangup: false,
-            starved: false,
-            queued: false,
+            is_closed_by_peer: false,
+            needs_more_input: false,
+            is_in_work_list: false,
         }
     }
 
     pub(super) fn on_event(&mut self, event: Event, tools: &mut ThreadBuffers) -> ConnectionNeed {
         self.readable |= event.readable();
-        self.hangup |= event.hangup();
-        if self.hangup && matches!(self.phase, ServingPhase::Delayed(_)) && self.socket.take_error().is_err() {
+        self.is_closed_by_peer |= event.is_hung_up();
+        if self.is_closed_by_peer && matches!(self.phase, ServingPhase::Delayed(_)) && self.socket.take_error().is_err()
+        {
             return ConnectionNeed::Close;
         }
         self.advance_until_blocked(tools)
@@ -188,8 +189,8 @@ impl ServedConnection {
                     self.start_timer(DRAIN_NS, &mut tools.timers);
                 }
             }
-            if !self.held.is_empty() && !self.starved {
-                let held = std::mem::take(&mut self.held);
+            if !self.unparsed_input.is_empty() && !self.needs_more_input {
+                let held = std::mem::take(&mut self.unparsed_input);
                 let used = self.serve_requests(&held, &mut tools.output, &mut tools.timers);
                 self.keep_unparsed(held, used);
                 continue;
@@ -209,7 +210,7 @@ impl ServedConnection {
             };
             // After a read that does not fill the buffer, the socket is empty, and the next
             // received byte causes an epoll event.
-            self.readable = received == tools.input.len() || self.hangup;
+            self.readable = received == tools.input.len() || self.is_closed_by_peer;
             if self.phase == ServingPhase::Draining {
                 continue;
             }
@@ -223,12 +224,12 @@ impl ServedConnection {
             if input.is_empty() {
                 continue;
             }
-            if self.held.is_empty() {
+            if self.unparsed_input.is_empty() {
                 let used = self.serve_requests(input, &mut tools.output, &mut tools.timers);
-                self.held.extend_from_slice(&input[used..]);
+                self.unparsed_input.extend_from_slice(&input[used..]);
             } else {
-                self.held.extend_from_slice(input);
-                self.starved = false;
+                self.unparsed_input.extend_from_slice(input);
+                self.needs_more_input = false;
             }
         }
         ConnectionNeed::Again
@@ -240,7 +241,7 @@ impl ServedConnection {
         let Some(tls) = &mut self.tls else { return };
         tools.plain.clear();
         let news = tls.receive(&tools.input[..received], &mut tools.plain);
-        tls.take_cipher(&mut tools.output);
+        tls.take_bytes_to_send(&mut tools.output);
         self.send_bytes(&mut tools.output);
         if news.is_err() {
             // The output already contains the TLS alert with the reason of the error. After the TLS
@@ -257,27 +258,27 @@ impl ServedConnection {
         // once.
         let Some(mut tls) = self.tls.take() else { return false };
         tls.end();
-        tls.take_cipher(&mut tools.output);
+        tls.take_bytes_to_send(&mut tools.output);
         self.send_bytes(&mut tools.output);
         true
     }
 
-    /// Keeps the bytes of `held` that were not parsed, or frees the memory if all bytes were
-    /// parsed.
+    /// Keeps the bytes of `unparsed_input` that were not parsed, or frees the memory if all bytes
+    /// were parsed.
     pub(super) fn keep_unparsed(&mut self, mut held: Vec<u8>, used: usize) {
         if used < held.len() {
             held.drain(..used);
-            self.held = held;
+            self.unparsed_input = held;
         }
     }
 
     /// Parses requests from `input` and sends their responses. Returns the number of bytes parsed.
     pub(super) fn serve_requests(&mut self, input: &[u8], output: &mut Vec<u8>, timers: &mut Timers) -> usize {
         let mut at = 0;
-        self.starved = false;
+        self.needs_more_input = false;
         if self.is_new {
             if input.len() < CONNECTION_PREFACE.len() && CONNECTION_PREFACE.starts_with(input) {
-                self.starved = true;
+                self.needs_more_input = true;
                 return 0;
             }
             self.is_new = false;
@@ -299,14 +300,14 @@ impl ServedConnection {
         }
         while at < input.len()
             && self.phase == ServingPhase::Open
-            && self.filler_left == 0
+            && self.unsent_filler_bytes == 0
             && output.len() < OUTPUT_BYTES
         {
             let (used, step) = self.reader.read(&input[at..]);
             at += used;
             match step {
                 ReaderStep::More if used == 0 => {
-                    self.starved = true;
+                    self.needs_more_input = true;
                     break;
                 }
                 ReaderStep::More => {}
@@ -337,7 +338,7 @@ impl ServedConnection {
             }
             _ => {}
         }
-        self.filler_left = write_answer(output, &request);
+        self.unsent_filler_bytes = write_answer(output, &request);
         if !request.keep {
             self.phase = ServingPhase::Closing;
         }
@@ -368,7 +369,7 @@ impl ServedConnection {
                 Err(_) => {
                     // The client has closed the connection.
                     sent = output.len();
-                    self.filler_left = 0;
+                    self.unsent_filler_bytes = 0;
                     self.phase = ServingPhase::Closing;
                 }
             }
@@ -385,16 +386,16 @@ impl ServedConnection {
             if self.unsent.is_empty() {
                 self.unsent = Vec::new();
             }
-        } else if self.filler_left > 0 {
-            let piece = self.filler_left.min(BODY_FILLER.len() as u64) as usize;
+        } else if self.unsent_filler_bytes > 0 {
+            let piece = self.unsent_filler_bytes.min(BODY_FILLER.len() as u64) as usize;
             match &mut self.tls {
-                None => self.filler_left -= self.socket.send(&BODY_FILLER[..piece])? as u64,
+                None => self.unsent_filler_bytes -= self.socket.send(&BODY_FILLER[..piece])? as u64,
                 Some(tls) => {
                     tls.send(&BODY_FILLER[..piece], &mut self.unsent);
-                    self.filler_left -= piece as u64;
+                    self.unsent_filler_bytes -= piece as u64;
                 }
             }
         }
-        Ok(self.unsent.is_empty() && self.filler_left == 0)
+        Ok(self.unsent.is_empty() && self.unsent_filler_bytes == 0)
     }
 }

@@ -176,9 +176,9 @@ impl Connections {
         let Some(connection) = place else { return };
         match turn(connection) {
             ConnectionNeed::Wait => {}
-            ConnectionNeed::Again if connection.queued => {}
+            ConnectionNeed::Again if connection.is_in_work_list => {}
             ConnectionNeed::Again => {
-                connection.queued = true;
+                connection.is_in_work_list = true;
                 self.again.push(slot);
             }
             ConnectionNeed::Close => {
@@ -230,7 +230,7 @@ impl EventLoop {
             }
             for slot in std::mem::take(&mut self.connections.again) {
                 self.connections.run_turn(slot, |c| {
-                    c.queued = false;
+                    c.is_in_work_list = false;
                     c.advance_until_blocked(&mut self.tools)
                 });
             }

@@ -292,7 +292,7 @@ impl Runner for ComparisonRunner<'_> {
         self.warnings.extend(self.teardown.take().into_iter().flat_map(TeardownGuard::end));
         let untouched = run.ending == Some(LoadEnd::Finished);
         if let Some(why) = running.and_then(RunningBuild::exit_reason).filter(|_| untouched) {
-            run.ending = Some(LoadEnd::Stopped(EarlyStopReason::Died(why)));
+            run.ending = Some(LoadEnd::Stopped(EarlyStopReason::CannotContinue(why)));
         }
         Ok(LoadOutcome { run: Run { probes, ..run }, unreported_readings })
     }
@@ -321,7 +321,7 @@ impl Runner for ComparisonRunner<'_> {
 /// Stops a load when its build has exited.
 fn check_build_alive(running: &mut Option<&mut RunningBuild>) -> ControlFlow<EarlyStopReason> {
     match running.as_mut().and_then(|running| running.exit_reason()) {
-        Some(why) => ControlFlow::Break(EarlyStopReason::Died(why)),
+        Some(why) => ControlFlow::Break(EarlyStopReason::CannotContinue(why)),
         None => ControlFlow::Continue(()),
     }
 }

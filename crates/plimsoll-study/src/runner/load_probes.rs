@@ -28,7 +28,7 @@ impl LoadProbes {
     pub fn begin(source: Option<&dyn ReadingSource>) -> LoadProbes {
         if let Some(source) = source {
             // Readings that the source took before the load are dropped.
-            source.take();
+            source.take_new_readings();
             source.sample_now();
         }
         LoadProbes::default()
@@ -53,7 +53,7 @@ impl LoadProbes {
     }
 
     fn take_new_readings(&mut self, source: Option<&dyn ReadingSource>) -> Option<Probes> {
-        let part = source?.take().shift_times(-self.origin_ns?);
+        let part = source?.take_new_readings().shift_times(-self.origin_ns?);
         self.whole.merge(&part);
         Some(part)
     }

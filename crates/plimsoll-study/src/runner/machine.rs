@@ -56,7 +56,7 @@ pub struct LocalMachineRunner {
     stopping: Option<ProcessPauser>,
     /// The other processes that send shares of the current load, or the reason why they did not
     /// start. `None` if this process sends the whole load.
-    others: Option<Result<PartProcesses, String>>,
+    part_processes: Option<Result<PartProcesses, String>>,
     /// The other machines (a fleet) that send the whole load in place of this machine.
     fleet: Option<Box<dyn RemoteLoad>>,
     /// Whether the current load continues if a machine of the fleet is lost.
@@ -153,7 +153,7 @@ impl LocalMachineRunner {
             setting,
             pausable_processes,
             stopping,
-            others,
+            part_processes: others,
             fleet,
             may_continue,
             teardown,
@@ -259,7 +259,7 @@ impl Runner for LocalMachineRunner {
         if let Some(setting) = &self.setting {
             setting.change_setting(&trial.tag, &self.plan).map_err(LoadObstacle::LoadImpossible)?;
         }
-        (self.stopping, self.others) = (None, None);
+        (self.stopping, self.part_processes) = (None, None);
         match Intervention::from_tag(&trial.tag) {
             Some(Intervention::Stopped) => {
                 self.stopping =
@@ -275,7 +275,7 @@ impl Runner for LocalMachineRunner {
                 if let Some(source) = &self.source {
                     others.process_ids().for_each(|pid| source.count_process_as_plimsoll(pid));
                 }
-                self.others = Some(Ok(others));
+                self.part_processes = Some(Ok(others));
             }
             _ => {}
         }
@@ -304,8 +304,10 @@ impl Runner for LocalMachineRunner {
             return fleet.injectors();
         }
         // The other processes use the same generator settings as this process.
-        let others =
-            self.others.as_ref().map_or(0, |others| others.as_ref().map_or(FURTHER_PROCESSES, PartProcesses::count));
+        let others = self
+            .part_processes
+            .as_ref()
+            .map_or(0, |others| others.as_ref().map_or(FURTHER_PROCESSES, PartProcesses::count));
         vec![self.injector.clone(); 1 + others]
     }
 
@@ -320,17 +322,17 @@ impl Runner for LocalMachineRunner {
         }
         let load_helpers = load_helpers(self.authoring.as_deref(), &self.plan, self.injector.workers)?;
         let mut stripe = Stripe::WHOLE_SCHEDULE;
-        if let Some(Ok(others)) = &mut self.others {
+        if let Some(Ok(others)) = &mut self.part_processes {
             stripe = Stripe::new(0, others.count() as u64 + 1);
             others.assign_tasks(&self.plan, &self.injector);
         }
         self.ready = Some(prepare_with_helpers(&self.plan, &self.injector, stripe, load_helpers, &mut |tick| {
             on_tick(tick, TickProbes { new_readings: None, server_cores: live.cores_used() })
         })?);
-        if let Some(Ok(others)) = &mut self.others
+        if let Some(Ok(others)) = &mut self.part_processes
             && let Err(why) = others.wait_until_ready()
         {
-            self.others = Some(Err(why));
+            self.part_processes = Some(Err(why));
         }
         Ok(())
     }
@@ -351,7 +353,7 @@ impl Runner for LocalMachineRunner {
         let origin_ns = to_monotonic_ns(self.began, start_ns);
         self.stopping.iter_mut().for_each(ProcessPauser::begin);
         let mut ready = || self.ready.take().expect("connections were made ready");
-        let run = match (&mut self.fleet, &mut self.others) {
+        let run = match (&mut self.fleet, &mut self.part_processes) {
             (Some(fleet), _) => fleet.run(&self.plan, origin_ns, &mut on_tick)?,
             (None, None) => ready().run(origin_ns, &mut on_tick),
             (None, Some(Ok(others))) => {
@@ -365,7 +367,7 @@ impl Runner for LocalMachineRunner {
                 let stop = if signal::is_stop_requested() {
                     EarlyStopReason::Interrupted
                 } else {
-                    EarlyStopReason::Died(why.clone())
+                    EarlyStopReason::CannotContinue(why.clone())
                 };
                 Run { ending: Some(LoadEnd::Stopped(stop)), ..Run::new(self.plan.record()) }
             }
@@ -373,7 +375,7 @@ impl Runner for LocalMachineRunner {
         self.stopping = None;
         authoring.into_iter().for_each(AuthorFactory::mark_load_ended);
         let unreported_readings = seen.end(source);
-        self.others = None;
+        self.part_processes = None;
         self.warnings.extend(self.teardown.take().into_iter().flat_map(TeardownGuard::end));
         self.sources
             .record_closed_connections(run.intervals.values().map(|interval| interval.load.connections_opened).sum());

@@ -264,12 +264,12 @@ fn message_from_frame(frame: Frame, part: usize) -> Result<PartMessage, String> 
     let reported = match frame {
         Frame::TrialStart { .. } => return Ok(PartMessage::Ready),
         Frame::Interval { index, interval } => PartReport::Tick { part, index: u64::from(index), interval: *interval },
-        Frame::TrialEnd { ending: LoadEnd::Stopped(why @ EarlyStopReason::Died(_)), .. } => {
+        Frame::TrialEnd { ending: LoadEnd::Stopped(why @ EarlyStopReason::CannotContinue(_)), .. } => {
             PartReport::Lost { part, why }
         }
         Frame::TrialEnd { ending, window_ns, failed_answers, .. } => {
-            let used_up = ending == LoadEnd::Stopped(EarlyStopReason::UsedUp);
-            PartReport::Done { part, window_end_ns: window_ns.1, failed_answers, used_up }
+            let used_up = ending == LoadEnd::Stopped(EarlyStopReason::RequestsExhausted);
+            PartReport::Done { part, window_end_ns: window_ns.1, failed_answers, is_out_of_requests: used_up }
         }
         Frame::Remark(ExperimentEvent::Broken { reason }) => return Err(redact::redact_line(&reason)),
         Frame::Experiment(_)
@@ -348,7 +348,7 @@ pub fn run(
 }
 
 fn lost_report(part: usize, why: String) -> PartReport {
-    PartReport::Lost { part, why: EarlyStopReason::Died(why) }
+    PartReport::Lost { part, why: EarlyStopReason::CannotContinue(why) }
 }
 
 /// Runs this process's own share of the load. Returns the target's addresses at the end of the
@@ -371,12 +371,14 @@ fn run_own_part(
         }
     });
     report(match run.ending {
-        Some(LoadEnd::Stopped(why @ EarlyStopReason::Died(_))) => PartReport::Lost { part: OWN_PART_NUMBER, why },
+        Some(LoadEnd::Stopped(why @ EarlyStopReason::CannotContinue(_))) => {
+            PartReport::Lost { part: OWN_PART_NUMBER, why }
+        }
         ending => PartReport::Done {
             part: OWN_PART_NUMBER,
             window_end_ns: run.window_ns.1,
             failed_answers: run.failed_answers,
-            used_up: ending == Some(LoadEnd::Stopped(EarlyStopReason::UsedUp)),
+            is_out_of_requests: ending == Some(LoadEnd::Stopped(EarlyStopReason::RequestsExhausted)),
         },
     });
     run.plan.carriage.addresses
@@ -431,7 +433,7 @@ mod tests {
             addresses: vec![],
             failed_answers: vec![],
         };
-        let died = end(LoadEnd::Stopped(EarlyStopReason::Died("a thread".into())));
+        let died = end(LoadEnd::Stopped(EarlyStopReason::CannotContinue("a thread".into())));
         let broken = Frame::Remark(ExperimentEvent::Broken { reason: "no\u{1b} files".into() });
         for (frames, letters, reason) in [
             (vec![&start, &tick, &tick, &end(LoadEnd::Finished)], "hrttdg", ""),

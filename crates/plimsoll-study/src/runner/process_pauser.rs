@@ -46,11 +46,11 @@ pub struct PausableProcess {
 struct ProcessSnapshot {
     all: BTreeMap<u32, (Stat, String)>,
     /// Ids of plimsoll and its descendants.
-    ours: BTreeSet<u32>,
+    own_pids: BTreeSet<u32>,
     server: BTreeSet<u32>,
     /// Ids of all ancestors of plimsoll and of the server, such as shells. Pausing an ancestor
     /// could stop plimsoll or the server.
-    above: BTreeSet<u32>,
+    ancestor_pids: BTreeSet<u32>,
     /// Ids of the server's dependencies on this machine, also of indirect dependencies
     /// ([`find_dependencies`]).
     dependency_pids: BTreeSet<u32>,
@@ -87,7 +87,11 @@ pub fn find_pausable_processes(
     let behind = find_dependencies(&server, &BTreeSet::new(), port, me).map_err(unread)?;
     let above = server.iter().chain([&me]).flat_map(|pid| process_ancestors(*pid, &parents)).collect();
     let ours = processes_with_descendants(&[me], 0, &parents).into_iter().collect();
-    select_processes(words, &ProcessSnapshot { all, ours, server, above, dependency_pids: behind.pids }).map_err(no)
+    select_processes(
+        words,
+        &ProcessSnapshot { all, own_pids: ours, server, ancestor_pids: above, dependency_pids: behind.pids },
+    )
+    .map_err(no)
 }
 
 /// Returns all ancestors of a process, the parent first.
@@ -145,11 +149,11 @@ impl ProcessSnapshot {
         let process = format!("process {pid} ({shown})");
         Some(if pid == 1 {
             format!("{process} is the init process of the system, and cannot be paused")
-        } else if self.ours.contains(&pid) {
+        } else if self.own_pids.contains(&pid) {
             format!("{process} is plimsoll itself")
         } else if self.server.contains(&pid) {
             format!("{process} is the server itself; name a downstream dependency")
-        } else if self.above.contains(&pid) {
+        } else if self.ancestor_pids.contains(&pid) {
             format!("{process} started plimsoll or the server, so plimsoll does not pause this process")
         } else if user.is_none() {
             format!("{process} has ended")
@@ -262,9 +266,9 @@ mod tests {
         let all = processes().expect("seen");
         ProcessSnapshot {
             all,
-            ours: set(&[std::process::id()]),
+            own_pids: set(&[std::process::id()]),
             server: set(&[]),
-            above: set(&[]),
+            ancestor_pids: set(&[]),
             dependency_pids: set(&[child]),
         }
     }
@@ -294,7 +298,7 @@ mod tests {
             ),
             (
                 vec![&number],
-                ProcessSnapshot { above: BTreeSet::from([pid]), ..process_snapshot(pid) },
+                ProcessSnapshot { ancestor_pids: BTreeSet::from([pid]), ..process_snapshot(pid) },
                 "started plimsoll or the server",
             ),
             (

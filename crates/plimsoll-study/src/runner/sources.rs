@@ -20,13 +20,13 @@ const LOCAL_ADDRESS_COUNT: u8 = 254;
 #[derive(Debug, Default)]
 pub struct SourceAddressRotation {
     /// Whether successive loads may use different source addresses.
-    moves: bool,
+    is_enabled: bool,
     /// The number of the current source address, from 0.
     number: u8,
     /// The number of closed connections that earlier loads opened from the current address.
     closed_connections: u64,
     /// The number of addresses that loads have used so far.
-    used: u64,
+    used_address_count: u64,
     /// Whether the target responds to requests from loopback addresses other than 127.0.0.1; `None`
     /// before the check.
     is_served: Option<bool>,
@@ -35,7 +35,7 @@ pub struct SourceAddressRotation {
 impl SourceAddressRotation {
     /// Creates source addresses that may change from load to load.
     pub fn with_changes_between_loads() -> SourceAddressRotation {
-        SourceAddressRotation { moves: true, ..SourceAddressRotation::default() }
+        SourceAddressRotation { is_enabled: true, ..SourceAddressRotation::default() }
     }
 
     /// Counts the connections of an ended load as closed connections of the current source address.
@@ -55,7 +55,7 @@ impl SourceAddressRotation {
         injector: &Injector,
         is_served: impl FnOnce(&Injector) -> Option<bool>,
     ) -> Option<Injector> {
-        if !self.moves || !can_change_source_address(&plan.connection_plan) || !injector.sources.is_empty() {
+        if !self.is_enabled || !can_change_source_address(&plan.connection_plan) || !injector.sources.is_empty() {
             return None;
         }
         let from = |number: u8| {
@@ -69,7 +69,7 @@ impl SourceAddressRotation {
             }
             if self.is_served == Some(true) {
                 (self.number, self.closed_connections) = (other, 0);
-                self.used = self.used.max(u64::from(other) + 1);
+                self.used_address_count = self.used_address_count.max(u64::from(other) + 1);
             }
         }
         (self.number > 0).then(|| from(self.number))
@@ -81,8 +81,8 @@ impl SourceAddressRotation {
     /// local ports.
     pub fn record_addresses_used(&mut self, injector: &Injector) -> u64 {
         let given = injector.sources.iter().fold(0u64, |sum, range| sum.saturating_add(range.count()));
-        self.used = self.used.max(given).max(u64::from(self.number) + 1);
-        self.used
+        self.used_address_count = self.used_address_count.max(given).max(u64::from(self.number) + 1);
+        self.used_address_count
     }
 }
 

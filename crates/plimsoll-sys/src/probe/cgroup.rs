@@ -9,7 +9,7 @@ pub struct Throttling {
     /// The number of periods in which the group ran with a CPU quota.
     pub periods: u64,
     /// The number of periods in which the group exhausted its CPU quota and was throttled.
-    pub throttled: u64,
+    pub throttled_periods: u64,
     /// The time for which the group was throttled, ns.
     pub throttled_ns: u64,
 }
@@ -24,7 +24,7 @@ pub fn parse_throttling(text: &[u8]) -> Option<Throttling> {
     };
     Some(Throttling {
         periods: number_after_key(text, b"nr_periods")?,
-        throttled: number_after_key(text, b"nr_throttled")?,
+        throttled_periods: number_after_key(text, b"nr_throttled")?,
         throttled_ns,
     })
 }
@@ -159,7 +159,7 @@ pub fn own_limits() -> (Option<f64>, Option<f64>) {
 /// Returns the number of busy threads that this process can run at full speed: its allowed cores,
 /// limited by the quota of its control group. The kernel would throttle further busy threads.
 pub fn usable_cores() -> u32 {
-    limit_by_quota(crate::process::cores(), own_limits().0)
+    limit_by_quota(crate::process::allowed_core_count(), own_limits().0)
 }
 
 /// Limits a number of cores by a quota. The quota is rounded down, because a thread that is always
@@ -199,7 +199,7 @@ mod tests {
         }
         let v2 = b"usage_usec 5\nuser_usec 3\nsystem_usec 2\nnr_periods 10\nnr_throttled 4\nthrottled_usec 7\n";
         let v1 = b"nr_periods 10\nnr_throttled 4\nthrottled_time 7000\n";
-        let want = Throttling { periods: 10, throttled: 4, throttled_ns: 7000 };
+        let want = Throttling { periods: 10, throttled_periods: 4, throttled_ns: 7000 };
         assert_eq!((parse_throttling(v2), parse_throttling(v1)), (Some(want), Some(want)));
         assert_eq!((parse_usage_ns(v2), parse_usage_ns(v1)), (Some(5000), None));
         assert_eq!(parse_throttling(b"usage_usec 5\n"), None);
@@ -222,7 +222,7 @@ mod tests {
         {
             assert_eq!(limit_by_quota(cores, quota), expect, "{cores} {quota:?}");
         }
-        assert!((1..=crate::process::cores()).contains(&usable_cores()));
+        assert!((1..=crate::process::allowed_core_count()).contains(&usable_cores()));
     }
 
     #[test]

@@ -158,7 +158,7 @@ impl JmxReader {
         }
         let stem = file.rsplit('/').next().unwrap_or(&file).split('.').next().unwrap_or_default();
         let stem = plain_name(stem);
-        let name = self.data_names.take(stem);
+        let name = self.data_names.reserve_unique(stem);
         let columns: Vec<&str> =
             part("variableNames").split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
         for column in &columns {

@@ -16,7 +16,7 @@ pub(super) enum ValueEnd {
     NotYet,
     /// The value contains a NUL, or a carriage return that no line feed follows (the line feed may
     /// still arrive).
-    Bad,
+    InvalidByte,
 }
 
 /// Finds the end of the header field's value that starts at index `at`. Control characters other
@@ -30,7 +30,7 @@ pub(super) fn value_end(bytes: &[u8], mut at: usize) -> ValueEnd {
             [] => return ValueEnd::NotYet,
             [b'\n', ..] => return ValueEnd::At(at, at + 1),
             [b'\r', b'\n', ..] => return ValueEnd::At(at, at + 2),
-            [b'\r' | 0, ..] => return ValueEnd::Bad,
+            [b'\r' | 0, ..] => return ValueEnd::InvalidByte,
             _ => at += 1,
         }
     }

@@ -207,7 +207,7 @@ impl Head {
         let (value_end, end) = match value_end(bytes, value_start) {
             ValueEnd::At(value_end, end) => (value_end, end),
             ValueEnd::NotYet => return Ok(HeadLine::Unfinished),
-            ValueEnd::Bad => return self.reject_invalid_line(bytes),
+            ValueEnd::InvalidByte => return self.reject_invalid_line(bytes),
         };
         if end > self.remaining_bytes() || self.lines == HEAD_LINES_MAX {
             return Err(ProtocolError::HeadTooLarge);

@@ -181,7 +181,7 @@ impl ResponseParser {
 
     /// Returns whether any byte of the current response, or of an interim response before it, has
     /// arrived.
-    pub fn started(&self) -> bool {
+    pub fn has_received_bytes(&self) -> bool {
         self.started
     }
 

@@ -43,7 +43,7 @@ pub(super) struct ResponseHead {
     pub(super) fault: Option<ProtocolError>,
     /// Whether a regular field has been parsed. Pseudo-header fields after a regular field are an
     /// error.
-    fields: bool,
+    has_regular_field: bool,
 }
 
 impl ResponseHead {
@@ -56,7 +56,7 @@ impl ResponseHead {
 
     fn check_and_store_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
         if let [b':', pseudo @ ..] = name {
-            if pseudo != b"status" || self.fields || self.status != 0 {
+            if pseudo != b"status" || self.has_regular_field || self.status != 0 {
                 return Err(ProtocolError::PseudoHeader);
             }
             let [a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9'] = value else {
@@ -66,7 +66,7 @@ impl ResponseHead {
             self.status = digit(a) * 100 + digit(b) * 10 + digit(c);
             return Ok(());
         }
-        self.fields = true;
+        self.has_regular_field = true;
         check_field(name, value)?;
         if name == b"content-length" {
             let length = content_length(value).ok_or(ProtocolError::BadContentLength)?;

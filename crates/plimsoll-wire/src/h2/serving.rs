@@ -92,7 +92,7 @@ pub struct H2Server {
     /// The header block of the last encoded response head, kept for reuse by an equal response.
     block: Vec<u8>,
     /// The response that `block` belongs to: its status, content type and length in bytes.
-    block_of: (u16, &'static str, u64),
+    block_response: (u16, &'static str, u64),
 }
 
 impl Default for H2Server {
@@ -124,7 +124,7 @@ impl H2Server {
             has_client_settings: false,
             over: false,
             block: Vec::new(),
-            block_of: (0, "", 0),
+            block_response: (0, "", 0),
         }
     }
 
@@ -311,7 +311,7 @@ impl H2Server {
             Content::Bytes(bytes) => bytes.len() as u64,
             Content::Filling(length) => *length,
         };
-        if self.block_of != (status, kind, length) {
+        if self.block_response != (status, kind, length) {
             self.block.clear();
             let mut field = |name: &str, value: &str| {
                 write_field(&mut self.block, name.as_bytes(), value.as_bytes(), Secrecy::Plain);
@@ -321,7 +321,7 @@ impl H2Server {
                 field("content-type", kind);
                 field("content-length", &length.to_string());
             }
-            self.block_of = (status, kind, length);
+            self.block_response = (status, kind, length);
         }
         let ends = head_only || length == 0 || matches!(status, 204 | 304);
         let from = self.pending_frames.len();

@@ -71,7 +71,7 @@ pub struct Client {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
     resume: bool,
-    asked: Arc<CertificateRequestFlag>,
+    certificate_request: Arc<CertificateRequestFlag>,
 }
 
 /// For a client without a certificate, whether a server has asked for a client certificate.
@@ -112,7 +112,7 @@ impl Client {
         };
         config.alpn_protocols = spec.alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
         config.resumption = session_resumption(spec.resume);
-        Ok(Client { config: Arc::new(config), name, resume: spec.resume, asked })
+        Ok(Client { config: Arc::new(config), name, resume: spec.resume, certificate_request: asked })
     }
 
     /// Creates the same client for another thread, with separate resumable sessions.
@@ -132,7 +132,7 @@ impl Client {
     /// the failure if the TLS library refuses the session.
     pub fn session(&self) -> Result<Session, TlsFailure> {
         UnbufferedClientConnection::new(Arc::clone(&self.config), self.name.clone())
-            .and_then(|connection| Session::new(connection, Some(Arc::clone(&self.asked))))
+            .and_then(|connection| Session::new(connection, Some(Arc::clone(&self.certificate_request))))
             .map_err(|error| tls_failure_from_error(&error))
     }
 }
@@ -145,9 +145,9 @@ fn session_resumption(resume: bool) -> Resumption {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SessionEvents {
     /// Whether the handshake has just ended.
-    pub established: bool,
+    pub is_handshake_done: bool,
     /// Whether the peer has properly ended its stream, so that nothing follows.
-    pub ended: bool,
+    pub is_stream_ended: bool,
 }
 
 /// The TLS state of one connection of a client, or of a server ([`ServedSession`]).
@@ -204,7 +204,7 @@ where
         for piece in cipher.chunks(RECEIVED_AT_ONCE_BYTES_MAX) {
             self.received.extend_from_slice(piece);
             if let Err(error) = self.process_received(plain) {
-                let failure = self.failure_of(&error);
+                let failure = self.failure_from_error(&error);
                 self.failure = Some(failure);
                 self.received = Vec::new();
                 return Err(failure);
@@ -212,7 +212,7 @@ where
         }
         let established = !self.established && !self.connection.is_handshaking();
         self.established |= established;
-        Ok(SessionEvents { established, ended: self.ended })
+        Ok(SessionEvents { is_handshake_done: established, is_stream_ended: self.ended })
     }
 
     /// Decrypts the received records, continues the handshake, and appends the plain text to
@@ -274,7 +274,7 @@ where
 
     /// Returns the failure reason under which plimsoll counts a TLS error. Before TLS 1.3, a server
     /// that demands a client certificate reports only a failed handshake.
-    fn failure_of(&self, error: &rustls::Error) -> TlsFailure {
+    fn failure_from_error(&self, error: &rustls::Error) -> TlsFailure {
         let is_asked = self.asked.as_ref().is_some_and(|asked| asked.0.load(Ordering::Relaxed));
         match error {
             rustls::Error::AlertReceived(rustls::AlertDescription::HandshakeFailure) if is_asked => {
@@ -288,7 +288,7 @@ where
     /// false if the plain text cannot be sent, because the handshake has not ended or the session
     /// has failed.
     pub fn send(&mut self, plain: &[u8], out: &mut Vec<u8>) -> bool {
-        self.take_cipher(out);
+        self.take_bytes_to_send(out);
         self.records_sent += records::records_max(plain.len()) as u64;
         match D::process_records(&mut self.connection, &mut self.received).state {
             Ok(ConnectionState::WriteTraffic(mut traffic)) => records::append_encrypted(&mut traffic, plain, out),
@@ -314,7 +314,7 @@ where
     }
 
     /// Appends to `out` the bytes that wait to be sent, and removes these bytes from the session.
-    pub fn take_cipher(&mut self, out: &mut Vec<u8>) {
+    pub fn take_bytes_to_send(&mut self, out: &mut Vec<u8>) {
         if !self.to_send.is_empty() {
             out.append(&mut std::mem::take(&mut self.to_send));
         }

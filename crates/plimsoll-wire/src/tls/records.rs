@@ -52,9 +52,9 @@ impl ProcessRecords for ServerConnectionData {
 /// Appends a message of the handshake, or an alert, to `out`.
 pub(super) fn append_message<D>(message: &mut EncodeTlsData<'_, D>, out: &mut Vec<u8>) {
     append_sized(out, 0, |_, space| match message.encode(space) {
-        Ok(written) => Written::Bytes(written),
-        Err(EncodeError::InsufficientSize(missing)) => Written::Needs(missing.required_size),
-        Err(EncodeError::AlreadyEncoded) => Written::Bytes(0),
+        Ok(written) => WriteOutcome::Bytes(written),
+        Err(EncodeError::InsufficientSize(missing)) => WriteOutcome::TooSmall(missing.required_size),
+        Err(EncodeError::AlreadyEncoded) => WriteOutcome::Bytes(0),
     });
 }
 
@@ -62,7 +62,7 @@ pub(super) fn append_message<D>(message: &mut EncodeTlsData<'_, D>, out: &mut Ve
 /// more, because the number of records for one TLS 1.2 key is limited.
 pub(super) fn append_encrypted<D>(traffic: &mut WriteTraffic<'_, D>, plain: &[u8], out: &mut Vec<u8>) -> bool {
     append_sized(out, encrypted_bytes_max(plain.len()), |_, space| {
-        Written::from_encryption(traffic.encrypt(plain, space))
+        WriteOutcome::from_encryption(traffic.encrypt(plain, space))
     })
 }
 
@@ -71,7 +71,7 @@ pub(super) fn append_encrypted<D>(traffic: &mut WriteTraffic<'_, D>, plain: &[u8
 pub(super) fn replace_by_encrypted<D>(traffic: &mut WriteTraffic<'_, D>, bytes: &mut Vec<u8>) -> bool {
     let plain_bytes = bytes.len();
     let is_encrypted = append_sized(bytes, encrypted_bytes_max(plain_bytes), |plain, space| {
-        Written::from_encryption(traffic.encrypt(plain, space))
+        WriteOutcome::from_encryption(traffic.encrypt(plain, space))
     });
     bytes.drain(..plain_bytes);
     is_encrypted
@@ -79,7 +79,9 @@ pub(super) fn replace_by_encrypted<D>(traffic: &mut WriteTraffic<'_, D>, bytes: 
 
 /// Appends the encrypted close_notify alert, which ends the TLS stream, to `out`.
 pub(super) fn append_close_notify<D>(traffic: &mut WriteTraffic<'_, D>, out: &mut Vec<u8>) {
-    append_sized(out, CLOSE_NOTIFY_BYTES_MAX, |_, space| Written::from_encryption(traffic.queue_close_notify(space)));
+    append_sized(out, CLOSE_NOTIFY_BYTES_MAX, |_, space| {
+        WriteOutcome::from_encryption(traffic.queue_close_notify(space))
+    });
 }
 
 /// Returns the maximum total length of the encrypted records for `plain_bytes` bytes of plain text.
@@ -94,21 +96,21 @@ pub(super) fn records_max(plain_bytes: usize) -> usize {
 }
 
 /// The result of an attempt to write into a buffer of limited size.
-enum Written {
+enum WriteOutcome {
     /// The number of bytes written.
     Bytes(usize),
     /// Nothing was written, because the buffer must have at least this number of bytes.
-    Needs(usize),
+    TooSmall(usize),
     /// Nothing was written, because the connection cannot encrypt any more.
     Refused,
 }
 
-impl Written {
-    fn from_encryption(result: Result<usize, EncryptError>) -> Written {
+impl WriteOutcome {
+    fn from_encryption(result: Result<usize, EncryptError>) -> WriteOutcome {
         match result {
-            Ok(written) => Written::Bytes(written),
-            Err(EncryptError::InsufficientSize(missing)) => Written::Needs(missing.required_size),
-            Err(EncryptError::EncryptExhausted) => Written::Refused,
+            Ok(written) => WriteOutcome::Bytes(written),
+            Err(EncryptError::InsufficientSize(missing)) => WriteOutcome::TooSmall(missing.required_size),
+            Err(EncryptError::EncryptExhausted) => WriteOutcome::Refused,
         }
     }
 }
@@ -116,18 +118,22 @@ impl Written {
 /// Extends `out` by a space of `size_bytes` bytes, and lets `write` fill the space. If `write`
 /// needs a larger space, `write` is called again with a space of the size it needs. The first
 /// argument of `write` is the earlier content of `out`. Returns false if nothing was written.
-fn append_sized(out: &mut Vec<u8>, mut size_bytes: usize, mut write: impl FnMut(&[u8], &mut [u8]) -> Written) -> bool {
+fn append_sized(
+    out: &mut Vec<u8>,
+    mut size_bytes: usize,
+    mut write: impl FnMut(&[u8], &mut [u8]) -> WriteOutcome,
+) -> bool {
     let start = out.len();
     loop {
         out.resize(start + size_bytes, 0);
         let (before, space) = out.split_at_mut(start);
         match write(before, space) {
-            Written::Bytes(written) => {
+            WriteOutcome::Bytes(written) => {
                 out.truncate(start + written);
                 return true;
             }
-            Written::Needs(larger_bytes) if larger_bytes > size_bytes => size_bytes = larger_bytes,
-            Written::Needs(_) | Written::Refused => {
+            WriteOutcome::TooSmall(larger_bytes) if larger_bytes > size_bytes => size_bytes = larger_bytes,
+            WriteOutcome::TooSmall(_) | WriteOutcome::Refused => {
                 out.truncate(start);
                 return false;
             }

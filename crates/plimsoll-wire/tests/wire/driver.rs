@@ -33,7 +33,7 @@ impl Parser for ResponseParser {
     }
 
     fn started(&self) -> bool {
-        self.started()
+        self.has_received_bytes()
     }
 }
 

@@ -69,7 +69,7 @@ impl Parser for BrokenParser {
     }
 
     fn started(&self) -> bool {
-        self.inner.started()
+        self.inner.has_received_bytes()
     }
 }
 

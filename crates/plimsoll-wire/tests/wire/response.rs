@@ -458,16 +458,16 @@ fn truncated_responses_are_detected() {
 #[test]
 fn one_parser_reads_all_responses_of_a_connection() {
     let mut parser = ResponseParser::default();
-    assert!(!parser.started());
+    assert!(!parser.has_received_bytes());
     assert_eq!(parser.feed(b""), Ok(FeedResult { consumed: 0, content: 0, reply: None }));
-    assert!(!parser.started());
+    assert!(!parser.has_received_bytes());
     for body in ["", "x", "longer"] {
         parser.begin(ResponseExpectation::default());
-        assert!(!parser.started());
+        assert!(!parser.has_received_bytes());
         assert_eq!(parser.clone().finish(), Err(NothingReceived));
         let input = response_with_headers(&format!("Content-Length: {}\r\n", body.len())) + body;
         assert_eq!(parser.feed(&input.as_bytes()[..9]), Ok(FeedResult { consumed: 9, content: 0, reply: None }));
-        assert!(parser.started());
+        assert!(parser.has_received_bytes());
         let expect = FeedResult {
             consumed: input.len() - 9,
             content: body.len(),

@@ -58,7 +58,7 @@ fn exchange_over_tls(
             assert!(session.send(piece, &mut out));
             asked += piece.len();
         }
-        session.take_cipher(&mut out);
+        session.take_bytes_to_send(&mut out);
         let mut from = &out[..];
         while !from.is_empty() {
             server.read_tls(&mut from).expect("memory");
@@ -84,7 +84,7 @@ fn exchange_over_tls(
             server.write_tls(&mut back).expect("memory");
         }
         for piece in wire(back) {
-            if session.receive(&piece, &mut plain)?.ended {
+            if session.receive(&piece, &mut plain)?.is_stream_ended {
                 return Ok((plain, session));
             }
         }
@@ -162,7 +162,7 @@ fn a_session_continues_after_the_server_has_renewed_its_keys() {
         if session.is_established() {
             assert!(session.send(b"question", &mut out));
         } else {
-            session.take_cipher(&mut out);
+            session.take_bytes_to_send(&mut out);
         }
         let mut from = &out[..];
         while !from.is_empty() {
@@ -201,7 +201,7 @@ fn any_tls_server_bytes_fail_with_a_reason() {
         assert_eq!(session.receive(bytes, &mut Vec::new()), Err(reason), "{bytes:?}");
         // Further calls on a failed TLS session must not panic.
         let _ = session.receive(bytes, &mut Vec::new());
-        session.take_cipher(&mut Vec::new());
+        session.take_bytes_to_send(&mut Vec::new());
     }
     for _ in 0..2_000 {
         let mut session = client.session().expect("a session");
@@ -295,7 +295,7 @@ fn own_tls_client_and_server_agree_in_any_split() {
                 if session.is_established() && !std::mem::replace(&mut is_asked, true) {
                     assert!(session.send(b"question", &mut bytes));
                 }
-                session.take_cipher(&mut bytes);
+                session.take_bytes_to_send(&mut bytes);
                 bytes.chunks(piece_bytes).for_each(|piece| _ = served.receive(piece, &mut asked).expect("is taken"));
                 bytes.clear();
                 if asked == b"question" && !std::mem::replace(&mut is_answered, true) {
@@ -306,9 +306,9 @@ fn own_tls_client_and_server_agree_in_any_split() {
                     assert!(served.send(&vec![b'x'; 40_000], &mut bytes));
                     served.end();
                 }
-                served.take_cipher(&mut bytes);
+                served.take_bytes_to_send(&mut bytes);
                 for piece in bytes.chunks(piece_bytes) {
-                    ended |= session.receive(piece, &mut heard).expect("is taken").ended;
+                    ended |= session.receive(piece, &mut heard).expect("is taken").is_stream_ended;
                 }
             }
             assert_eq!((heard.len(), ended), (100_000, true), "{offered:?} in pieces of {piece_bytes}");

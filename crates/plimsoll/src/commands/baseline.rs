@@ -24,7 +24,7 @@ pub fn run(args: &BaselineArgs) -> Result<u8, Failure> {
     let cores = u64::from(plimsoll_sys::probe::cgroup::usable_cores());
     let threads = match &args.threads {
         Some(text) => parse_positive_count("--threads", text)?.min(1024),
-        None => cores.max(ConnectionLimits::limits_of_machine().threads_for(connections)),
+        None => cores.max(ConnectionLimits::limits_of_machine().thread_count_for_connections(connections)),
     } as usize;
     let listen = args.listen;
     let read = |flag: &str, path: &PathBuf| {

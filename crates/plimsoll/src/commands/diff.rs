@@ -129,7 +129,7 @@ pub fn comparison_report(a: &Path, b: &Path, names: Option<[&str; 2]>) -> Result
             second_kind = second.kind()
         ))
     })?;
-    let cpu = |path: &Path| cpu_profile_of_run(&results::read(path).ok()?, path);
+    let cpu = |path: &Path| cpu_profile_of_run(&results::read_run_file(path).ok()?, path);
     if let (Some((before, of_before)), Some((after, of_after))) = (cpu(a), cpu(b)) {
         report.append(flame_difference((&before, of_before), (&after, of_after)));
     }

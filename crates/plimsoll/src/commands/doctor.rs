@@ -16,7 +16,7 @@ const CPU_SAMPLE_DURATION: Duration = Duration::from_secs(1);
 /// Checks the machine, measures plimsoll's own capacity, and prints the result. Returns the exit
 /// code.
 pub fn run(args: &DoctorArgs) -> Result<u8, Failure> {
-    let facts = machine_facts::read(CPU_SAMPLE_DURATION);
+    let facts = machine_facts::read_machine_facts(CPU_SAMPLE_DURATION);
     let measured = match args.quick || plimsoll_sys::signal::is_stop_requested() {
         true => None,
         false => {

@@ -5,7 +5,7 @@ use super::search::{self, PreparedSearch};
 use crate::args::ExplainArgs;
 use crate::live::ProgressDisplay;
 use crate::plan_from_args;
-use crate::results::{Results, read};
+use crate::results::{Results, read_run_file};
 use plimsoll_analysis::Finding;
 use plimsoll_analysis::study::search::search_part_ns;
 use plimsoll_model::failure::{Failure, exit};
@@ -80,7 +80,7 @@ fn exit_code(finding: &Finding) -> u8 {
 /// Explains the search recorded in a run file. Returns the exit code.
 pub fn explain_run_file(args: &ExplainArgs) -> Result<u8, Failure> {
     let file = run_file_path(args).unwrap_or(Path::new(""));
-    let experiment = read(file)?;
+    let experiment = read_run_file(file)?;
     let Some(results) = Results::explain_recorded_search(&experiment, Some(file))? else {
         return Err(Failure::usage(format!(
             "'{recording}' contains no load line to explain; plimsoll explain URL searches for the load line first",

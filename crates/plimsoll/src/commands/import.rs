@@ -4,7 +4,7 @@
 
 use crate::args::{ImportArgs, ImportKind};
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_study::import_source::{missing_inputs_text, read};
+use plimsoll_study::import_source::{missing_inputs_text, read_import_source};
 use plimsoll_study::output::write_and_note;
 use plimsoll_study::output::{print_to_stderr, print_unescaped};
 use plimsoll_traffic::file::TrafficFileError;
@@ -21,7 +21,7 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
     if args.host.is_some() && args.kind != ImportKind::Har {
         return Err(Failure::usage("--host: only a browser's recording (har) has several hosts; leave --host out"));
     }
-    let (name, text) = read(&args.source, args.kind == ImportKind::Openapi, args.allow_public)?;
+    let (name, text) = read_import_source(&args.source, args.kind == ImportKind::Openapi, args.allow_public)?;
     let imported = convert_to_traffic(args.kind, &text, args.host.as_deref())
         .map_err(|error| Failure::usage(format!("{name}:{error}")))?;
     match &args.output {

@@ -3,7 +3,7 @@
 use crate::args::{ChartArg, ReportArgs, ReportFormat};
 use crate::pictures::write_chart;
 use crate::results::page::whole_page;
-use crate::results::{Results, print, read};
+use crate::results::{Results, print, read_run_file};
 use plimsoll_analysis::Conditions;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{Experiment, ExperimentSpec};
@@ -19,7 +19,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
         return Err(Failure::usage("--chart: only svg and png show one chart; add --format svg or png"));
     }
     let slo = Conditions::parse(&args.slo).map_err(|e| Failure::usage(format!("--slo: {e}")))?;
-    let experiments = args.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    let experiments = args.files.iter().map(|path| read_run_file(path)).collect::<Result<Vec<_>, _>>()?;
     let files: Vec<(&Path, &Experiment)> = args.files.iter().map(PathBuf::as_path).zip(&experiments).collect();
     let text = match format {
         ReportFormat::Html => {
@@ -106,13 +106,13 @@ fn report_format(args: &ReportArgs) -> Result<ReportFormat, Failure> {
 /// Returns the summary of a run file as Markdown.
 #[cfg_attr(not(feature = "web"), allow(dead_code, reason = "the pages show it"))]
 pub fn summary_text(path: &Path) -> Result<String, Failure> {
-    Ok(markdown::render(&experiment_summary(path, &read(path)?)?))
+    Ok(markdown::render(&experiment_summary(path, &read_run_file(path)?)?))
 }
 
 /// Returns the chart of a run file as PNG, or as SVG in a build without PNG.
 #[cfg_attr(not(feature = "web"), allow(dead_code, reason = "the pages show it"))]
 pub fn chart_picture(path: &Path) -> Result<Vec<u8>, Failure> {
-    let svg = draw_chart(path, &read(path)?, None, Theme::Light)?;
+    let svg = draw_chart(path, &read_run_file(path)?, None, Theme::Light)?;
     chart::render_picture(&svg).map_err(|error| Failure::cannot_start(format!("the chart was not drawn: {error}")))
 }
 

@@ -26,7 +26,7 @@ use std::io::{BufRead, IsTerminal, Write};
 
 /// Repeats the recorded experiment. Returns the exit code.
 pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
-    let experiment = results::read(&args.file)?;
+    let experiment = results::read_run_file(&args.file)?;
     let (asked, settings) = (&experiment.spec, experiment.settings.as_deref());
     let Some(settings) = settings else {
         let command = experiment.command.join(" ");

@@ -5,7 +5,7 @@ use super::diff::comparison_report;
 use super::report::{chart_picture, summary_text};
 use crate::args::ServeArgs;
 use crate::results::page::whole_page;
-use crate::results::{Results, read};
+use crate::results::{Results, read_run_file};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_study::output::{print, print_to_stderr};
 use plimsoll_study::result_store;
@@ -66,13 +66,13 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
         store = store.display()
     ));
     let renderers = Renderers {
-        report: |path| Ok(Results::from_experiment(&read(path)?, Some(path))?.html_page_report()),
+        report: |path| Ok(Results::from_experiment(&read_run_file(path)?, Some(path))?.html_page_report()),
         compare: comparison_report,
-        document: |path| Ok(Results::from_experiment(&read(path)?, Some(path))?.view().render_json_document()),
-        whole_page: |path| whole_page(&[(path, &read(path)?)]),
+        document: |path| Ok(Results::from_experiment(&read_run_file(path)?, Some(path))?.view().render_json_document()),
+        whole_page: |path| whole_page(&[(path, &read_run_file(path)?)]),
         summary: summary_text,
         picture: chart_picture,
-        command: |path| Ok(read(path)?.command),
+        command: |path| Ok(read_run_file(path)?.command),
     };
     let allows_commands = args.allow_commands;
     plimsoll_web::serve_pages(listener, WebSettings { store, program, access, renderers, tls, allows_commands })?;

@@ -2,13 +2,13 @@
 //! recorded measurements.
 
 use crate::args::ShowArgs;
-use crate::results::{ResultForm, Results, print, print_json, read};
+use crate::results::{ResultForm, Results, print, print_json, read_run_file};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::{csv, probes_csv};
 
 /// Prints the results of each file. Returns the exit code.
 pub fn run(args: &ShowArgs) -> Result<u8, Failure> {
-    let experiments = args.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    let experiments = args.files.iter().map(|path| read_run_file(path)).collect::<Result<Vec<_>, _>>()?;
     if args.json {
         let documents = args.files.iter().zip(&experiments).map(|(path, experiment)| {
             Ok(Results::from_experiment(experiment, Some(path))?.view().render_json_document())

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Returns the run that `word` names: one of `runs`, or the run file at the path `word`.
 pub fn find_stored_run(word: &str, runs: &[HistoryRun]) -> Result<HistoryRun, Failure> {
     let name = RunName::parse(word);
-    if let Some(run) = name.find(runs).map_err(|error| Failure::usage(error.to_string()))? {
+    if let Some(run) = name.find_run(runs).map_err(|error| Failure::usage(error.to_string()))? {
         return Ok(run.clone());
     }
     let path = Path::new(word);

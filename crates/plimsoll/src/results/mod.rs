@@ -175,7 +175,7 @@ pub fn recorded_search(experiment: &Experiment) -> Result<Option<RecordedSearch>
 }
 
 /// Reads a run file. Warns on standard error if the file is incomplete.
-pub fn read(path: &Path) -> Result<Experiment, Failure> {
+pub fn read_run_file(path: &Path) -> Result<Experiment, Failure> {
     read_experiment(path, &mut |text| print_to_stderr(&format!("warning: {text}")))
 }
 

@@ -84,7 +84,7 @@ fn create_history_store(name: &str, lines: &[(f64, &str)]) -> std::path::PathBuf
         let mut bytes = codec::MAGIC.to_vec();
         Frame::Experiment(Box::new(header)).encode(&mut bytes);
         let line = LineSummary { rps: *rps, lower: rps * 0.99, upper: Some(rps * 1.01), confirmed: true };
-        let summary = StudySummary { line: Some(line), cause: Some("cpu".into()), ..StudySummary::default() };
+        let summary = StudySummary { load_line: Some(line), cause: Some("cpu".into()), ..StudySummary::default() };
         Frame::ExperimentEnd { elapsed_ns: 1, summary: Some(Box::new(summary)) }.encode(&mut bytes);
         let path = folder.join(format!("find-{}-4194999.plimsoll", 1_700_000_000 + number));
         std::fs::write(path, bytes).expect("written");

@@ -23,7 +23,7 @@ struct CpuBurners(Vec<Child>);
 impl CpuBurners {
     /// Starts two CPU-bound processes for each core.
     fn start() -> CpuBurners {
-        CpuBurners((0..2 * plimsoll_sys::process::cores()).map(|_| start_cpu_burner()).collect())
+        CpuBurners((0..2 * plimsoll_sys::process::allowed_core_count()).map(|_| start_cpu_burner()).collect())
     }
 }
 

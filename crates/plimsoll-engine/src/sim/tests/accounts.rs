@@ -29,7 +29,7 @@ fn run_until_tick(plan: &SimulatedPlan, server: &SimServer, seed: u64, tick: u64
         &mut |_| {
             ticks += 1;
             if ticks > tick {
-                ControlFlow::Break(EarlyStopReason::Shown("enough".into()))
+                ControlFlow::Break(EarlyStopReason::ResultCertain("enough".into()))
             } else {
                 ControlFlow::Continue(())
             }

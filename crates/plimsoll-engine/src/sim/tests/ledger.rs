@@ -171,7 +171,7 @@ fn ledger_accounts_for_every_request_of_a_stopped_load() {
                 .run(&mut |_| {
                     looks += 1;
                     if looks > stop_at {
-                        ControlFlow::Break(EarlyStopReason::Shown("enough".into()))
+                        ControlFlow::Break(EarlyStopReason::ResultCertain("enough".into()))
                     } else {
                         ControlFlow::Continue(())
                     }
@@ -183,7 +183,11 @@ fn ledger_accounts_for_every_request_of_a_stopped_load() {
                 if looks <= stop_at {
                     continue;
                 }
-                assert_eq!(sim.run.ending, Some(LoadEnd::Stopped(EarlyStopReason::Shown("enough".into()))), "{what}");
+                assert_eq!(
+                    sim.run.ending,
+                    Some(LoadEnd::Stopped(EarlyStopReason::ResultCertain("enough".into()))),
+                    "{what}"
+                );
                 assert!(sim.finish_ns <= (stop_at + 1) * Plan::TICK_NS + MS, "{what}: over at {}", sim.finish_ns);
                 let ledger = sim.run.totals().routes_sum.ledger;
                 if sim.schedule.is_open() {
@@ -215,7 +219,7 @@ fn a_stop_leaves_no_request_unsent() {
         .run(&mut |_| {
             looks += 1;
             if looks > 5 {
-                ControlFlow::Break(EarlyStopReason::Shown("enough".into()))
+                ControlFlow::Break(EarlyStopReason::ResultCertain("enough".into()))
             } else {
                 ControlFlow::Continue(())
             }

@@ -33,12 +33,12 @@ fn a_run_under_a_flood_can_be_stopped() {
         let (machine, seed) = (SimMachine::default(), first_seed());
         let sim = Simulation { plan: &load, stripe: Stripe::WHOLE_SCHEDULE, server: &server, machine, seed }.run(
             &mut |tick| match tick.end_ns >= 200 * MS {
-                true => ControlFlow::Break(EarlyStopReason::Shown("enough".into())),
+                true => ControlFlow::Break(EarlyStopReason::ResultCertain("enough".into())),
                 false => ControlFlow::Continue(()),
             },
         );
         verify(&sim, &server).expect("holds");
-        assert_eq!(sim.run.ending, Some(LoadEnd::Stopped(EarlyStopReason::Shown("enough".into()))));
+        assert_eq!(sim.run.ending, Some(LoadEnd::Stopped(EarlyStopReason::ResultCertain("enough".into()))));
         assert!(sim.finish_ns < 200 * MS + 2 * TURN_DELAY_NS_MAX, "{}", sim.finish_ns);
     }
 }
@@ -144,7 +144,7 @@ fn joins_and_retries_do_not_delay_other_users() {
         seed: first_seed(),
     }
     .run(&mut |tick| match tick.end_ns >= 200 * MS {
-        true => ControlFlow::Break(EarlyStopReason::Shown("enough".into())),
+        true => ControlFlow::Break(EarlyStopReason::ResultCertain("enough".into())),
         false => ControlFlow::Continue(()),
     });
     assert!(sim.finish_ns < 200 * MS + 2 * TURN_DELAY_NS_MAX, "{}", sim.finish_ns);

@@ -33,7 +33,7 @@ pub struct DataNames(HashMap<String, u64>);
 impl DataNames {
     /// Reserves a name for a data table and returns the name. If the name is in use, the first free
     /// number is appended.
-    pub fn take(&mut self, stem: String) -> String {
+    pub fn reserve_unique(&mut self, stem: String) -> String {
         let mut number = *self.0.get(&stem).unwrap_or(&0) + 1;
         let mut name = if number == 1 { stem.clone() } else { format!("{stem}{number}") };
         while number > 1 && self.0.contains_key(&name) {

@@ -20,14 +20,14 @@ struct ThreadSpan {
     start_s: f64,
     ramp_s: f64,
     hold_s: f64,
-    stop_s: f64,
+    ramp_down_s: f64,
 }
 
 impl ThreadSpan {
     /// Returns the four times at which the number of threads starts or stops changing, s.
     fn change_times_s(&self) -> [f64; 4] {
         let risen_s = self.start_s + self.ramp_s;
-        [self.start_s, risen_s, risen_s + self.hold_s, risen_s + self.hold_s + self.stop_s]
+        [self.start_s, risen_s, risen_s + self.hold_s, risen_s + self.hold_s + self.ramp_down_s]
     }
 
     /// Returns the number of threads just before (`side` = -1) or just after (`side` = 1) the time
@@ -42,7 +42,7 @@ impl ThreadSpan {
         } else if at_s <= held_s {
             self.threads
         } else {
-            self.threads * (end_s - at_s) / self.stop_s
+            self.threads * (end_s - at_s) / self.ramp_down_s
         }
     }
 }
@@ -320,7 +320,7 @@ fn standard_group_load(
                 start_s,
                 ramp_s,
                 hold_s: duration_s - ramp_s,
-                stop_s: 0.0,
+                ramp_down_s: 0.0,
             }])
         }
         (duration_s, loops, _) => {
@@ -359,7 +359,7 @@ fn concurrency_group_load(number: &impl Fn(&str) -> Option<f64>, element: &Eleme
     let hold_s = number("Hold").unwrap_or(0.0) * unit_s;
     let steps = number("Steps").unwrap_or(0.0).clamp(0.0, STAGES_MAX as f64) as usize;
     let stretches = match steps {
-        0 | 1 => vec![ThreadSpan { threads, start_s: 0.0, ramp_s, hold_s, stop_s: 0.0 }],
+        0 | 1 => vec![ThreadSpan { threads, start_s: 0.0, ramp_s, hold_s, ramp_down_s: 0.0 }],
         steps => (0..steps)
             .map(|step| {
                 let start_s = ramp_s * step as f64 / steps as f64;
@@ -368,7 +368,7 @@ fn concurrency_group_load(number: &impl Fn(&str) -> Option<f64>, element: &Eleme
                     start_s,
                     ramp_s: 0.0,
                     hold_s: ramp_s - start_s + hold_s,
-                    stop_s: 0.0,
+                    ramp_down_s: 0.0,
                 }
             })
             .collect(),
@@ -396,7 +396,7 @@ fn stepping_group_load(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, T
     while started < threads && stretches.len() < STAGES_MAX {
         let next = if started == 0.0 && burst > 0.0 { burst } else { each };
         let next = next.min(threads - started);
-        stretches.push(ThreadSpan { threads: next, start_s: at_s, ramp_s, hold_s: 0.0, stop_s: 0.0 });
+        stretches.push(ThreadSpan { threads: next, start_s: at_s, ramp_s, hold_s: 0.0, ramp_down_s: 0.0 });
         started += next;
         at_s += ramp_s + if started < threads { of("Start users period") } else { 0.0 };
     }
@@ -409,7 +409,7 @@ fn stepping_group_load(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, T
     let (stop, period_s) = (of("Stop users count"), of("Stop users period"));
     let stop_s = if stop > 0.0 { (threads / stop).ceil() * period_s } else { 0.0 };
     for stretch in &mut stretches {
-        (stretch.hold_s, stretch.stop_s) = (held_s - stretch.start_s - ramp_s, stop_s);
+        (stretch.hold_s, stretch.ramp_down_s) = (held_s - stretch.start_s - ramp_s, stop_s);
     }
     (Some(threads), ThreadArrivals::Spans(stretches))
 }
@@ -424,7 +424,13 @@ fn ultimate_group_load(element: &Element, values: &TestPlanVariables) -> (Option
             .map(|cell| values.literal_number(cell.text().unwrap_or("0")).filter(|number| *number >= 0.0))
             .collect::<Option<_>>()?;
         let [threads, start_s, ramp_s, hold_s, stop_s] = cells.as_slice() else { return None };
-        Some(ThreadSpan { threads: *threads, start_s: *start_s, ramp_s: *ramp_s, hold_s: *hold_s, stop_s: *stop_s })
+        Some(ThreadSpan {
+            threads: *threads,
+            start_s: *start_s,
+            ramp_s: *ramp_s,
+            hold_s: *hold_s,
+            ramp_down_s: *stop_s,
+        })
     };
     let data = element.collection_items("ultimatethreadgroupdata");
     let stretches: Option<Vec<ThreadSpan>> = data.into_iter().map(row).collect();
@@ -559,7 +565,7 @@ mod tests {
     use plimsoll_model::LoadCurve;
 
     fn thread_span(threads: f64, start_s: f64, ramp_s: f64, hold_s: f64, stop_s: f64) -> ThreadSpan {
-        ThreadSpan { threads, start_s, ramp_s, hold_s, stop_s }
+        ThreadSpan { threads, start_s, ramp_s, hold_s, ramp_down_s: stop_s }
     }
 
     #[test]

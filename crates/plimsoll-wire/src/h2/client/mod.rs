@@ -68,26 +68,26 @@ struct H2Stream {
     encoding: MessageEncoding,
     is_of_other_type: bool,
     /// The number of content bytes of the request that may be sent before another response message
-    /// arrives, in addition to the messages that `turns` counts. The number is `usize::MAX` if
-    /// request messages need not wait for response messages.
+    /// arrives, in addition to the messages that `sendable_messages` counts. The number is
+    /// `usize::MAX` if request messages need not wait for response messages.
     turn_bytes: usize,
     /// The number of request messages that may be sent before another response message arrives, in
     /// addition to the content that `turn_bytes` counts.
-    turns: u32,
+    sendable_messages: u32,
 }
 
 impl H2Stream {
-    /// Converts the number of messages that may be sent (`turns`) to the number of bytes that may
-    /// be sent (`turn_bytes`). `rest` is the unsent content of the request.
+    /// Converts the number of messages that may be sent (`sendable_messages`) to the number of
+    /// bytes that may be sent (`turn_bytes`). `rest` is the unsent content of the request.
     fn convert_turns_to_bytes(&mut self, rest: &[u8]) {
-        while self.turns > 0
+        while self.sendable_messages > 0
             && let Some([_, a, b, c, d]) = rest.get(self.turn_bytes..).and_then(|rest| rest.first_chunk())
         {
             let length = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
             self.turn_bytes = (self.turn_bytes + 5 + length).min(rest.len());
-            self.turns -= 1;
+            self.sendable_messages -= 1;
         }
-        self.turns = 0;
+        self.sendable_messages = 0;
     }
 
     /// Returns the fault in the messages of the complete response; `None`: no fault.
@@ -108,7 +108,7 @@ impl H2Stream {
 
     /// Returns whether the request's next message must wait for a message of the response.
     fn waits_for_response_message(&self) -> bool {
-        self.turn_bytes == 0 && self.turns == 0
+        self.turn_bytes == 0 && self.sendable_messages == 0
     }
 }
 
@@ -156,13 +156,13 @@ pub struct H2 {
     idle_frames: u32,
     goaway: Option<GoAwayState>,
     /// The protocol error of the server that ended the connection; `None`: no such error so far.
-    broken: Option<ProtocolError>,
+    protocol_error: Option<ProtocolError>,
     /// Whether the connection preface is encoded.
     is_preface_encoded: bool,
     /// Whether the server's settings have arrived, which shows that the server uses HTTP/2.
     has_server_settings: bool,
     /// Whether the connection accepts no further exchange.
-    closing: bool,
+    is_closed_to_new_exchanges: bool,
     /// Whether the caller is taking the events in received bytes. The request of an exchange that
     /// is started while the caller takes events is sent after the last event.
     reading: bool,
@@ -173,7 +173,7 @@ pub struct H2 {
     keeps_fields: bool,
     /// The index in `cached_heads` of the head that ended the last response: 0 for a response head,
     /// 1 for trailers.
-    ended_by: usize,
+    final_head_index: usize,
     /// The fault in the messages of the last gRPC response; `None`: no fault.
     call_fault: Option<CallFault>,
     /// Whether the last complete gRPC response has a message larger than the default size limit of
@@ -216,14 +216,14 @@ impl H2 {
             window_empty_unreported: false,
             idle_frames: 0,
             goaway: None,
-            broken: None,
+            protocol_error: None,
             is_preface_encoded: false,
             has_server_settings: false,
-            closing: false,
+            is_closed_to_new_exchanges: false,
             reading: false,
             cached_heads: Default::default(),
             keeps_fields: false,
-            ended_by: 0,
+            final_head_index: 0,
             call_fault: None,
             call_large: false,
         }
@@ -253,7 +253,7 @@ impl H2 {
 
     #[inline]
     fn is_closing(&self) -> bool {
-        self.closing || self.goaway.is_some() || self.broken.is_some()
+        self.is_closed_to_new_exchanges || self.goaway.is_some() || self.protocol_error.is_some()
     }
 
     /// Returns whether the server has sent GOAWAY.
@@ -281,7 +281,8 @@ impl H2 {
         self.idle_frames = 0;
         self.queued.push_back(exchange);
         // A connection whose stream numbers are exhausted accepts no further exchange.
-        self.closing |= !keep_alive || self.next_stream + 2 * self.queued.len() as u32 >= STREAM_LAST;
+        self.is_closed_to_new_exchanges |=
+            !keep_alive || self.next_stream + 2 * self.queued.len() as u32 >= STREAM_LAST;
         !self.reading && self.unsent.is_empty()
     }
 
@@ -327,7 +328,7 @@ impl H2 {
             frame::write_window(out, 0, WINDOW_BYTES - INITIAL_WINDOW_BYTES);
         }
         out.append(&mut self.control_frames);
-        if self.broken.is_some() {
+        if self.protocol_error.is_some() {
             return;
         }
         if !self.windows_to_update.is_empty() {
@@ -369,7 +370,7 @@ impl H2 {
                 encoding: MessageEncoding::Identity,
                 is_of_other_type: false,
                 turn_bytes: if request.expect.call.contains(GrpcCallFlags::MESSAGES_IN_TURN) { 0 } else { usize::MAX },
-                turns: u32::from(request.expect.call.contains(GrpcCallFlags::MESSAGES_IN_TURN)),
+                sendable_messages: u32::from(request.expect.call.contains(GrpcCallFlags::MESSAGES_IN_TURN)),
             });
         }
         if !self.sending.is_empty() {
@@ -405,7 +406,7 @@ impl H2 {
             let stream = &mut self.streams[at];
             let body = request(stream.exchange).body;
             let from = body.len() - stream.body_left;
-            if stream.turns > 0 {
+            if stream.sendable_messages > 0 {
                 stream.convert_turns_to_bytes(&body[from..]);
             }
             let room = stream
@@ -459,7 +460,7 @@ impl H2 {
 
     /// Returns the `grpc-message` field of the last gRPC call, as received.
     pub fn grpc_error_message(&self) -> &[u8] {
-        &self.cached_heads[self.ended_by].call_message
+        &self.cached_heads[self.final_head_index].call_message
     }
 
     /// Returns the fault in the response messages of the last gRPC call, if the server sent the
@@ -493,7 +494,7 @@ impl H2 {
     /// Handles the end of the connection by the peer. Each call returns the event that the end
     /// causes for one exchange in flight.
     pub fn end_by_peer(&mut self) -> Option<ConnectionEvent<'static>> {
-        self.closing = true;
+        self.is_closed_to_new_exchanges = true;
         // An exchange whose request was never written can use another connection.
         if let Some(exchange) = self.queued.pop_front() {
             return Some(ConnectionEvent::Refused { exchange, error: EarlyCloseError::NothingReceived.into() });
@@ -509,7 +510,7 @@ impl H2 {
 
     /// Prevents further exchanges on the connection. Exchanges in flight continue.
     pub fn end_after_open_exchanges(&mut self) {
-        self.closing = true;
+        self.is_closed_to_new_exchanges = true;
     }
 
     /// Cancels an exchange, whose response is no longer wanted.
@@ -524,7 +525,7 @@ impl H2 {
 
     /// Handles a broken connection. Each call removes and returns one exchange that was in flight.
     pub fn abandon_next_exchange(&mut self) -> Option<ExchangeNumber> {
-        self.closing = true;
+        self.is_closed_to_new_exchanges = true;
         self.remove_next_exchange()
     }
 }

@@ -53,10 +53,11 @@ impl H2 {
     /// the event.
     pub fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Option<ConnectionEvent<'a>> {
         loop {
-            if let Some(error) = self.broken {
+            if let Some(error) = self.protocol_error {
                 *bytes = &[];
                 return self.bytes_to_send_event().or_else(|| self.next_failed()).or_else(|| {
-                    (!std::mem::replace(&mut self.closing, true)).then_some(ConnectionEvent::ProtocolViolation(error))
+                    (!std::mem::replace(&mut self.is_closed_to_new_exchanges, true))
+                        .then_some(ConnectionEvent::ProtocolViolation(error))
                 });
             }
             if let Some(event) = self.next_refused() {
@@ -72,7 +73,7 @@ impl H2 {
                 },
                 Err(error) => self.end_with_error(error),
             }
-            if self.broken == Some(ProtocolError::NotHttp2)
+            if self.protocol_error == Some(ProtocolError::NotHttp2)
                 && let Some(exchange) = self.remove_next_exchange()
             {
                 // The received bytes are not HTTP/2, so [`ConnectionEvent::Failed`] contains these
@@ -116,12 +117,12 @@ impl H2 {
     #[cold]
     fn end_with_error(&mut self, error: ProtocolError) {
         let error = if self.has_server_settings { error } else { ProtocolError::NotHttp2 };
-        self.broken = Some(error);
+        self.protocol_error = Some(error);
         frame::write_go_away(&mut self.control_frames, 0, error.h2_error() as u32);
     }
 
     fn next_failed(&mut self) -> Option<ConnectionEvent<'static>> {
-        let error = self.broken?;
+        let error = self.protocol_error?;
         let exchange = self.remove_next_exchange()?;
         Some(ConnectionEvent::Failed { exchange, error: error.into(), piece: ResponsePiece::default() })
     }
@@ -214,7 +215,7 @@ impl H2 {
         self.idle_frames = 0;
         if ends {
             self.streams[at].grpc_status = head.grpc_status;
-            self.ended_by = usize::from(is_trailers);
+            self.final_head_index = usize::from(is_trailers);
             return Ok(Some(self.finish_stream(at, ResponsePiece::default())));
         }
         Ok(Some(ConnectionEvent::Piece { exchange, status: Some(head.status), piece: ResponsePiece::default() }))
@@ -289,7 +290,7 @@ impl H2 {
             if stream.waits_for_response_message() {
                 self.sending.push_back(id);
             }
-            stream.turns = stream.turns.saturating_add(messages);
+            stream.sendable_messages = stream.sendable_messages.saturating_add(messages);
         }
         let piece =
             ResponsePiece { bytes: content, content_bytes: content.len(), content_end: content.len(), messages };

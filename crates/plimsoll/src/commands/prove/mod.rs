@@ -144,7 +144,7 @@ fn run_comparison(
     let is_measured = study.is_profiling(&study_loop.history_so_far());
     let mut measured = study_loop.recording.trials().iter().filter(|trial| trial.tag.purpose != LoadPurpose::Profile);
     let died = measured.next_back().and_then(|trial| match &trial.run.ending {
-        Some(LoadEnd::Stopped(EarlyStopReason::Died(why))) => Some(why.clone()),
+        Some(LoadEnd::Stopped(EarlyStopReason::CannotContinue(why))) => Some(why.clone()),
         _ => None,
     });
     let broken = match outcome {

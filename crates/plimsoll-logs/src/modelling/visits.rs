@@ -3,7 +3,6 @@
 //! users behind a proxy. Each request of a very long visit becomes a visit of its own.
 
 use crate::replay::LoggedRequest;
-use crate::survey::SESSION_GAP_NS;
 use std::ops::Range;
 
 /// The largest number of requests in a visit. A visit with more requests is split into visits of
@@ -27,11 +26,8 @@ impl Visits {
     /// Groups requests, which are in any order, into visits.
     pub fn from_requests(mut requests: Vec<LoggedRequest>) -> Visits {
         requests.sort_by_key(|request| (request.visitor, request.start_ns));
-        let may_continue = |a: &LoggedRequest, b: &LoggedRequest| {
-            a.visitor == b.visitor && b.start_ns.saturating_sub(a.end_ns()) <= SESSION_GAP_NS
-        };
         let (mut visits, mut long, mut at, mut taken_apart) = (Vec::new(), (0, 0), 0, Vec::new());
-        for visit in requests.chunk_by(may_continue) {
+        for visit in requests.chunk_by(LoggedRequest::is_followed_in_session_by) {
             let range = at..at + visit.len();
             at = range.end;
             if visit.len() <= VISIT_REQUESTS_MAX {

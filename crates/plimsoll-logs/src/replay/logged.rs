@@ -1,5 +1,6 @@
 //! A compact representation of a logged request, and the timing options of a replay.
 
+use crate::survey::SESSION_GAP_NS;
 use plimsoll_model::RouteNumber;
 
 /// A request of a log. The representation is compact, because millions of requests are in memory.
@@ -25,6 +26,13 @@ impl LoggedRequest {
     pub fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(u64::from(self.duration_us) * 1000)
     }
+
+    /// Returns whether `next`, the next request in a list that is sorted by visitor and time,
+    /// belongs to the same session: it has the same visitor, and starts at most [`SESSION_GAP_NS`]
+    /// after the end of this response.
+    pub fn is_followed_in_session_by(&self, next: &LoggedRequest) -> bool {
+        self.visitor == next.visitor && next.start_ns.saturating_sub(self.end_ns()) <= SESSION_GAP_NS
+    }
 }
 
 /// The timing options of a replay.
@@ -41,4 +49,25 @@ pub struct ReplayTiming {
     pub length_ns: Option<u64>,
     /// The number of log lines read, for the record of the run.
     pub lines: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_ends_half_an_hour_after_a_response() {
+        let request = |start_s: u64, duration_s: u32, visitor: u32| LoggedRequest {
+            start_ns: start_s * 1_000_000_000,
+            target: 0,
+            visitor,
+            duration_us: duration_s * 1_000_000,
+            route: 0,
+            status: 200,
+        };
+        for (next_s, visitor, expect) in [(1_900, 1, true), (1_901, 1, false), (50, 1, true), (50, 2, false)] {
+            let is_followed = request(0, 100, 1).is_followed_in_session_by(&request(next_s, 1, visitor));
+            assert_eq!(is_followed, expect, "{next_s} s, visitor {visitor}");
+        }
+    }
 }

@@ -6,7 +6,6 @@
 //! keeps its shape. The time shifts make bursts of many visitors smoother.
 
 use super::logged::{LoggedRequest, ReplayTiming};
-use crate::survey::SESSION_GAP_NS;
 use plimsoll_model::rng::Rng;
 use std::ops::Range;
 
@@ -16,13 +15,6 @@ const SESSION_SHIFT_NS_MAX: u64 = 300_000_000_000;
 /// A constant that is mixed into the seed, so that the choice of sessions is independent of other
 /// random numbers from the same seed.
 const SESSION_CHOICE_SEED: u64 = 0x0053_4553_5349_4f4e;
-
-/// Returns whether two neighbours in a list of requests belong to one session. The requests must
-/// have the same visitor, and start at most [`SESSION_GAP_NS`] apart. The list must be sorted by
-/// visitor and time.
-pub(super) fn is_same_session(a: &LoggedRequest, b: &LoggedRequest) -> bool {
-    a.visitor == b.visitor && b.start_ns - a.start_ns <= SESSION_GAP_NS
-}
 
 /// Returns the requests of the scaled number of sessions, in order of time and within the time of
 /// the log. Returns `None` if there would be more than `requests_max` requests.
@@ -35,7 +27,7 @@ pub(super) fn scale_sessions(
     requests.sort_by_key(|request| (request.visitor, request.start_ns));
     let mut sessions: Vec<Range<usize>> = Vec::new();
     let mut at = 0;
-    for session in requests.chunk_by(is_same_session) {
+    for session in requests.chunk_by(LoggedRequest::is_followed_in_session_by) {
         sessions.push(at..at + session.len());
         at += session.len();
     }

@@ -4,7 +4,6 @@
 //! Not here: drawing sessions (`plimsoll_model::session_draws`).
 
 use super::logged::LoggedRequest;
-use super::scaled::is_same_session;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{LogSessions, LogSessionsFacts};
 
@@ -18,7 +17,7 @@ pub(super) fn group_sessions(requests: &[LoggedRequest], span_ns: u64) -> Option
     by_session.sort_by_key(|entry| (of(entry).visitor, *entry));
     let mut ends = Vec::new();
     let mut at = 0;
-    for session in by_session.chunk_by(|a, b| is_same_session(of(a), of(b))) {
+    for session in by_session.chunk_by(|a, b| of(a).is_followed_in_session_by(of(b))) {
         at += session.len() as u32;
         ends.push(at);
     }

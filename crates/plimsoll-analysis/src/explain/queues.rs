@@ -327,14 +327,18 @@ pub(super) fn sustained_rate_gain(case: &ServerFacts) -> Option<f64> {
 /// Returns whether a single request took longer at the start of the search than now, or the
 /// server's runtime compiled code.
 pub(super) fn was_slower_at_search_start(case: &ServerFacts) -> Option<bool> {
-    let compiled = [&case.low, &case.half].map(|sight| sight.get(Signal::Compiling).unwrap_or(0.0));
+    let has_compiled =
+        [&case.low, &case.half].iter().any(|sight| sight.get(Signal::Compiling).unwrap_or(0.0) >= SMALL_SHARE_MAX);
+    if has_compiled {
+        return Some(true);
+    }
     // The mean service times are compared, because a few long requests (such as requests during
     // garbage collection) occur in both compared loads.
     let mean_ns = |sight: &LoadSignals| sight.service_mean_ns.or(sight.get(Signal::Service));
     let all = if case.held_back_ns.is_some() { 1 } else { 4 };
     let loads = [&case.low, &case.half, &case.line, &case.past].into_iter().take(all);
     let now_ns = loads.filter_map(mean_ns).reduce(f64::min)?;
-    Some(case.alone_first_ns? >= SLOWER_FACTOR_MIN * now_ns || compiled[0].max(compiled[1]) >= SMALL_SHARE_MAX)
+    Some(case.alone_first_ns? >= SLOWER_FACTOR_MIN * now_ns)
 }
 
 /// Returns whether the server has a fixed number of connections to its main peer while more

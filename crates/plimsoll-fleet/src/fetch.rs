@@ -15,6 +15,7 @@ use crate::nats_bus::{read_stored_messages, run_file_store};
 use crate::nats_client::{BusAccess, connect, connection_ended_failure, frames_stream, start_async_thread};
 use crate::presence::{self, agent_name_of_subject, is_run_name};
 use async_nats::Client;
+use async_nats::jetstream::object_store::GetErrorKind;
 use plimsoll_engine::{Collector, PartReport, Tick};
 use plimsoll_model::bounds::INTERVALS_MAX;
 use plimsoll_model::failure::Failure;
@@ -103,9 +104,16 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 /// Returns the run file that the coordinator stored on the bus; `None` if the bus has no such file.
 async fn fetch_stored_run_file(client: &Client, run: &str) -> Result<Option<Vec<u8>>, String> {
     let Some(store) = run_file_store(client).await else { return Ok(None) };
-    let Ok(object) = store.get(run).await else { return Ok(None) };
+    let object = match store.get(run).await {
+        Ok(object) => object,
+        Err(error) if error.kind() == GetErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
     let mut bytes = Vec::new();
-    object.take(FILE_BYTES_MAX).read_to_end(&mut bytes).await.map_err(|error| system_text(&error))?;
+    object.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).await.map_err(|error| system_text(&error))?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err("the stored run file is larger than 4 GiB".to_owned());
+    }
     match codec::is_run_file(&bytes) {
         true => Ok(Some(bytes)),
         false => Err("the data that the bus stores under this name is not a run file".to_owned()),

@@ -100,7 +100,7 @@ impl<N: Net> Worker<N> {
         // The first connection slots belong to the users of the closed loop. Later slots were added
         // to replace connections with GOAWAY. A replacement slot that is no longer needed is used
         // again for another connection with GOAWAY.
-        let of_users = self.paused.len().div_ceil(self.job.streams_max as usize);
+        let of_users = self.is_user_running.len().div_ceil(self.job.streams_max as usize);
         let is_spare = |slot: &u32| {
             let connection = &self.connections[*slot as usize];
             !connection.is_goaway_replacement && !connection.has_exchanges() && !connection.conn.has_received_goaway()

@@ -270,10 +270,6 @@ impl<N: Net> Worker<N> {
         users.change_ns = schedule.next_users_change_ns(at_ns).map_or(u64::MAX, |ns| self.origin_ns.saturating_add(ns));
         users.joining = before..active;
         users.joined_ns = intended_ns;
-        // Exchanges are searched, not the users' connections: after GOAWAY, a request may be on any
-        // connection.
-        let in_flight = self.exchanges.iter_in_flight().map(|exchange| exchange.user);
-        users.joining_with_request = in_flight.filter(|user| users.joining.contains(user)).collect();
     }
 
     /// Starts users that join a closed loop, and continues users whose wait has ended. Returns
@@ -289,7 +285,7 @@ impl<N: Net> Worker<N> {
             // wait (think time, or pause before a retry). A user whose request is in flight, or who
             // still waits, continues without a new start.
             let intended_ns = users.joined_ns;
-            if !users.joining_with_request.contains(&user) && !self.paused[user as usize] {
+            if !std::mem::replace(&mut self.is_user_running[user as usize], true) {
                 self.now_ns = self.net.now_ns();
                 let lag_ns = self.now_ns - intended_ns;
                 if self.start_next_request(user, None, intended_ns) {
@@ -303,9 +299,6 @@ impl<N: Net> Worker<N> {
         {
             started += 1;
             self.delayed_users.pop();
-            if matches!(self.starts, RequestStarts::Closed(_)) {
-                self.paused[waiting.user as usize] = false;
-            }
             self.now_ns = self.net.now_ns();
             let lag_ns = self.now_ns - waiting.at_ns;
             if self.start_next_request(waiting.user, waiting.route, waiting.at_ns) && waiting.route.is_some() {
@@ -363,9 +356,6 @@ impl<N: Net> Worker<N> {
     #[cold]
     fn delay_user(&mut self, user: u64, wait_ns: u64, route: Option<RouteNumber>) {
         self.delayed_users.push(Reverse(DueUser { at_ns: self.now_ns.saturating_add(wait_ns), user, route }));
-        if matches!(self.starts, RequestStarts::Closed(_)) {
-            self.paused[user as usize] = true;
-        }
     }
 
     /// Starts the next request of `user` with the intended start `intended_ns`, unless the load or
@@ -382,6 +372,7 @@ impl<N: Net> Worker<N> {
         {
             // A user that left the load sends no more requests. If the user left within a session,
             // the session ends early.
+            self.is_user_running[user as usize] = false;
             if route.is_some() {
                 self.end_session_early(user);
             }

@@ -12,7 +12,7 @@ use crate::spin::SpinPolicy;
 use plimsoll_model::RouteNumber;
 use plimsoll_model::schedule::ArrivalCursor;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashSet, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -25,9 +25,6 @@ pub(super) struct ClosedLoopUsers {
     pub(super) change_ns: u64,
     /// The numbers of new users that have not started their first request yet.
     pub(super) joining: Range<u64>,
-    /// The users in `joining` that had a request in flight, or waiting for a connection, when they
-    /// joined. They have left the load before, and continue after this request.
-    pub(super) joining_with_request: HashSet<u64>,
     /// The intended start of the users in `joining` (absolute, ns).
     pub(super) joined_ns: u64,
     /// The number of measured requests, or sessions of scenarios, that may still start; `None`: no
@@ -86,9 +83,9 @@ pub struct Worker<N: Net> {
     /// The slot whose connection is being opened for the latest arrival. Further arrivals may also
     /// wait for the connection that is opening.
     pub(super) opening_slot: Option<u32>,
-    /// For each user of a closed loop, by user number: whether the user is waiting before its next
-    /// request.
-    pub(super) paused: Vec<bool>,
+    /// For each user of a closed loop, by user number: whether the user has a request in flight, or
+    /// waits before its next request. A user that leaves the load runs until its request has ended.
+    pub(super) is_user_running: Vec<bool>,
     /// A reused buffer for the numbers of the exchanges that fail together when their connection
     /// closes.
     pub(super) failed_exchanges: Vec<u32>,
@@ -147,7 +144,6 @@ impl<N: Net> Worker<N> {
                 active: 0,
                 change_ns: 0,
                 joining: 0..0,
-                joining_with_request: HashSet::new(),
                 joined_ns: 0,
                 starts_remaining: job.schedule.requests_of_stripe(job.stripe),
             })
@@ -165,7 +161,7 @@ impl<N: Net> Worker<N> {
             unused_connections: Vec::new(),
             free: Vec::new(),
             opening_slot: None,
-            paused: Vec::new(),
+            is_user_running: Vec::new(),
             failed_exchanges: Vec::new(),
             connections_open: 0,
             opening: 0,
@@ -190,7 +186,7 @@ impl<N: Net> Worker<N> {
         };
         if matches!(worker.starts, RequestStarts::Closed(_)) {
             let users = worker.job.stripe.count_items_below(worker.job.schedule.users_max());
-            worker.paused = vec![false; users as usize];
+            worker.is_user_running = vec![false; users as usize];
             for _ in 0..users.div_ceil(u64::from(worker.job.streams_max)) {
                 worker.add_slot();
             }

@@ -352,8 +352,8 @@ impl ServedConnection {
     /// Sends `output` after the earlier unsent bytes, through TLS if the connection uses TLS.
     /// Clears `output` after sending.
     pub(super) fn send(&mut self, output: &mut Vec<u8>) {
-        if let Some(tls) = &mut self.tls {
-            tls.encrypt(output);
+        if self.tls.as_mut().is_some_and(|tls| !tls.encrypt(output)) {
+            self.phase = ServingPhase::Closing;
         }
         self.send_bytes(output);
     }
@@ -391,8 +391,11 @@ impl ServedConnection {
             match &mut self.tls {
                 None => self.unsent_filler_bytes -= self.socket.send(&BODY_FILLER[..piece])? as u64,
                 Some(tls) => {
-                    tls.send(&BODY_FILLER[..piece], &mut self.unsent);
-                    self.unsent_filler_bytes -= piece as u64;
+                    let is_sent = tls.send(&BODY_FILLER[..piece], &mut self.unsent);
+                    self.unsent_filler_bytes = if is_sent { self.unsent_filler_bytes - piece as u64 } else { 0 };
+                    if !is_sent {
+                        self.phase = ServingPhase::Closing;
+                    }
                 }
             }
         }

@@ -41,6 +41,10 @@ const RECEIVE_BUFFER_KEPT_BYTES_MAX: usize = 4 << 10;
 /// The maximum number of received bytes that a session decrypts at once, so that the receive buffer
 /// stays small. A record, which has at most 16 KiB of plain text, may need several steps.
 const RECEIVED_AT_ONCE_BYTES_MAX: usize = 8 << 10;
+/// The maximum number of received bytes that a session keeps while a record or a handshake message
+/// is incomplete. A handshake message has at most 64 KiB, and may be split into small records with
+/// headers of their own. rustls's interface without buffers sets no limit.
+const RECEIVED_BYTES_MAX: usize = 128 << 10;
 /// The number of records after which a connection over TLS 1.2 sends no further request. rustls
 /// encrypts at most 2^24 records with one AES-GCM key. The difference of 2^16 records is room for a
 /// request of 1 GiB.
@@ -203,8 +207,9 @@ where
         }
         for piece in cipher.chunks(RECEIVED_AT_ONCE_BYTES_MAX) {
             self.received.extend_from_slice(piece);
-            if let Err(error) = self.process_received(plain) {
-                let failure = self.failure_from_error(&error);
+            let processed = self.process_received(plain).map_err(|error| self.failure_from_error(&error));
+            let is_too_long = self.received.len() > RECEIVED_BYTES_MAX;
+            if let Err(failure) = processed.and(if is_too_long { Err(TlsFailure::Other) } else { Ok(()) }) {
                 self.failure = Some(failure);
                 self.received = Vec::new();
                 return Err(failure);
@@ -247,9 +252,9 @@ where
             }
         };
         if result.is_err() {
-            self.append_alert(done_bytes);
+            self.append_alerts(done_bytes);
         }
-        if self.ended || done_bytes == self.received.len() {
+        if done_bytes == self.received.len() {
             self.received.clear();
             self.received.shrink_to(RECEIVE_BUFFER_KEPT_BYTES_MAX);
         } else {
@@ -258,17 +263,14 @@ where
         result
     }
 
-    /// Appends the alert that reports an error to the bytes to send. `done_bytes` is the number of
-    /// received bytes that are already processed.
-    fn append_alert(&mut self, done_bytes: usize) {
-        loop {
-            match D::process_records(&mut self.connection, &mut self.received[done_bytes..]).state {
-                Ok(ConnectionState::EncodeTlsData(mut message)) => {
-                    records::append_message(&mut message, &mut self.to_send)
-                }
-                Ok(ConnectionState::TransmitTlsData(messages)) => messages.done(),
-                _ => return,
-            }
+    /// Appends the alerts that rustls has prepared to the bytes to send. `done_bytes` is the number
+    /// of received bytes that are already processed. The method processes no received bytes.
+    fn append_alerts(&mut self, done_bytes: usize) {
+        while self.connection.wants_write()
+            && let Ok(ConnectionState::EncodeTlsData(mut message)) =
+                D::process_records(&mut self.connection, &mut self.received[done_bytes..]).state
+        {
+            records::append_message(&mut message, &mut self.to_send);
         }
     }
 
@@ -285,32 +287,50 @@ where
     }
 
     /// Encrypts plain text, and appends it to `out` after the bytes that wait to be sent. Returns
-    /// false if the plain text cannot be sent, because the handshake has not ended or the session
-    /// has failed.
+    /// false if the plain text cannot be sent: the handshake has not ended, the session has failed,
+    /// or the key is exhausted.
     pub fn send(&mut self, plain: &[u8], out: &mut Vec<u8>) -> bool {
         self.take_bytes_to_send(out);
         self.records_sent += records::records_max(plain.len()) as u64;
-        match D::process_records(&mut self.connection, &mut self.received).state {
-            Ok(ConnectionState::WriteTraffic(mut traffic)) => records::append_encrypted(&mut traffic, plain, out),
-            _ => false,
+        let is_encrypted = self.failure.is_none()
+            && match D::process_records(&mut self.connection, &mut self.received).state {
+                Ok(ConnectionState::WriteTraffic(mut traffic)) => records::append_encrypted(&mut traffic, plain, out),
+                _ => false,
+            };
+        if !is_encrypted {
+            self.append_alert_of_refusal();
+            self.take_bytes_to_send(out);
         }
+        is_encrypted
     }
 
-    /// Encrypts `bytes` in place, and inserts the bytes that wait to be sent before the encrypted
-    /// bytes. Returns false if `bytes` cannot be encrypted, as [`send`](Self::send) does.
+    /// Replaces `bytes` by the bytes that wait to be sent and the encrypted `bytes`. If the result
+    /// is false, `bytes` could not be encrypted, for the same reasons as in [`send`](Self::send).
     pub fn encrypt(&mut self, bytes: &mut Vec<u8>) -> bool {
         self.records_sent += records::records_max(bytes.len()) as u64;
-        let is_encrypted = match D::process_records(&mut self.connection, &mut self.received).state {
-            Ok(ConnectionState::WriteTraffic(mut traffic)) => records::replace_by_encrypted(&mut traffic, bytes),
-            _ => {
-                bytes.clear();
-                false
-            }
-        };
+        let is_encrypted = self.failure.is_none()
+            && match D::process_records(&mut self.connection, &mut self.received).state {
+                Ok(ConnectionState::WriteTraffic(mut traffic)) => records::replace_by_encrypted(&mut traffic, bytes),
+                _ => false,
+            };
+        if !is_encrypted {
+            bytes.clear();
+            self.append_alert_of_refusal();
+        }
         if !self.to_send.is_empty() {
             bytes.splice(..0, std::mem::take(&mut self.to_send));
         }
         is_encrypted
+    }
+
+    /// Appends the alert with which rustls ends a stream whose key is exhausted.
+    #[cold]
+    fn append_alert_of_refusal(&mut self) {
+        // After a failure, the alert was already appended, and rustls must see no other bytes than
+        // the bytes that failed.
+        if self.failure.is_none() {
+            self.append_alerts(0);
+        }
     }
 
     /// Appends to `out` the bytes that wait to be sent, and removes these bytes from the session.
@@ -322,6 +342,9 @@ where
 
     /// Ends the TLS stream properly, with a close_notify alert.
     pub fn end(&mut self) {
+        if self.failure.is_some() {
+            return;
+        }
         let state = D::process_records(&mut self.connection, &mut self.received).state;
         if let Ok(ConnectionState::WriteTraffic(mut traffic)) = state {
             records::append_close_notify(&mut traffic, &mut self.to_send);

@@ -1,5 +1,6 @@
 //! Encrypts and decrypts TLS records through rustls's unbuffered interface. The unbuffered
-//! interface decrypts in the caller's memory, so no received byte is copied to a second buffer.
+//! interface reads and writes the caller's memory, so a connection needs no buffers of rustls, and
+//! encrypted records need no list of chunks.
 //!
 //! Not here: when a session reads and writes (the parent module).
 
@@ -66,8 +67,8 @@ pub(super) fn append_encrypted<D>(traffic: &mut WriteTraffic<'_, D>, plain: &[u8
     })
 }
 
-/// Encrypts `bytes` in place. Returns false if the connection cannot encrypt any more, as
-/// [`append_encrypted`] does.
+/// Replaces `bytes` by their encrypted form. Returns false if the connection cannot encrypt any
+/// more, as [`append_encrypted`] does.
 pub(super) fn replace_by_encrypted<D>(traffic: &mut WriteTraffic<'_, D>, bytes: &mut Vec<u8>) -> bool {
     let plain_bytes = bytes.len();
     let is_encrypted = append_sized(bytes, encrypted_bytes_max(plain_bytes), |plain, space| {

@@ -218,6 +218,41 @@ fn any_tls_server_bytes_fail_with_a_reason() {
 }
 
 #[test]
+fn a_failed_tls_session_sends_only_its_alert() {
+    let client = Client::new(&tls_client_spec()).expect("a client");
+    for (name, bytes) in [
+        ("a handshake message that is too long", &[22, 3, 3, 0, 4, 2, 1, 0, 0][..]),
+        ("several invalid messages in one record", &[22, 3, 3, 0, 12, 2, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0]),
+        ("an alert within a handshake message", &[22, 3, 3, 0, 1, 2, 21, 3, 3, 0, 2, 1, 0]),
+        ("no TLS", b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+    ] {
+        let mut session = client.session().expect("a session");
+        let mut out = Vec::new();
+        session.take_bytes_to_send(&mut out);
+        let failure = session.receive(bytes, &mut Vec::new()).expect_err(name);
+        let mut sent = b"question".to_vec();
+        assert!(!session.encrypt(&mut sent), "{name}");
+        // An alert is a record of 2 bytes with a header of 5 bytes.
+        assert!(sent.is_empty() || (sent.len() == 7 && sent[0] == 21), "{name}: {sent:?}");
+        session.end();
+        sent.clear();
+        assert!(!session.send(b"question", &mut sent) && sent.is_empty(), "{name}: {sent:?}");
+        assert_eq!(session.receive(bytes, &mut Vec::new()), Err(failure), "{name}");
+    }
+}
+
+#[test]
+fn an_endless_handshake_message_ends_the_session() {
+    let client = Client::new(&tls_client_spec()).expect("a client");
+    let mut session = client.session().expect("a session");
+    // The message has 65 535 bytes, in records of one byte.
+    let message = [2, 0, 0xff, 0xff].into_iter().chain(std::iter::repeat(0));
+    let received =
+        message.take(40_000).try_for_each(|byte| session.receive(&[22, 3, 3, 0, 1, byte], &mut Vec::new()).map(|_| ()));
+    assert_eq!(received, Err(TlsFailure::Other));
+}
+
+#[test]
 fn tls_sessions_resume_only_on_request() {
     for (resume, expect) in [(true, [false, true, true]), (false, [false; 3])] {
         let client = Client::new(&TlsSpec { resume, ..tls_client_spec() }).expect("a client");

@@ -2,7 +2,7 @@
 //! A very long visit does not come from one person, but from a crawler, a health check, or many
 //! users behind a proxy. Each request of a very long visit becomes a visit of its own.
 
-use crate::replay::LoggedRequest;
+use crate::replay::{LoggedRequest, session_ranges};
 use std::ops::Range;
 
 /// The largest number of requests in a visit. A visit with more requests is split into visits of
@@ -26,15 +26,13 @@ impl Visits {
     /// Groups requests, which are in any order, into visits.
     pub fn from_requests(mut requests: Vec<LoggedRequest>) -> Visits {
         requests.sort_by_key(|request| (request.visitor, request.start_ns));
-        let (mut visits, mut long, mut at, mut taken_apart) = (Vec::new(), (0, 0), 0, Vec::new());
-        for visit in requests.chunk_by(LoggedRequest::is_followed_in_session_by) {
-            let range = at..at + visit.len();
-            at = range.end;
-            if visit.len() <= VISIT_REQUESTS_MAX {
+        let (mut visits, mut long, mut taken_apart) = (Vec::new(), (0, 0), Vec::new());
+        for range in session_ranges(requests.iter()) {
+            if range.len() <= VISIT_REQUESTS_MAX {
                 visits.push(range);
                 continue;
             }
-            long = (long.0 + 1, long.1 + visit.len() as u64);
+            long = (long.0 + 1, long.1 + range.len() as u64);
             taken_apart.resize(requests.len(), false);
             taken_apart[range.clone()].fill(true);
             visits.extend(range.map(|number| number..number + 1));

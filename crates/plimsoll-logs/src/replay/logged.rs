@@ -2,6 +2,7 @@
 
 use crate::survey::SESSION_GAP_NS;
 use plimsoll_model::RouteNumber;
+use std::ops::Range;
 
 /// A request of a log. The representation is compact, because millions of requests are in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,13 +27,29 @@ impl LoggedRequest {
     pub fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(u64::from(self.duration_us) * 1000)
     }
+}
 
-    /// Returns whether `next`, the next request in a list that is sorted by visitor and time,
-    /// belongs to the same session: it has the same visitor, and starts at most [`SESSION_GAP_NS`]
-    /// after the end of this response.
-    pub fn is_followed_in_session_by(&self, next: &LoggedRequest) -> bool {
-        self.visitor == next.visitor && next.start_ns.saturating_sub(self.end_ns()) <= SESSION_GAP_NS
+/// Returns the sessions in `requests`, which are sorted by visitor and time: the range of indices
+/// of each session. A session of a visitor ends if no request starts within [`SESSION_GAP_NS`]
+/// after the end of its responses.
+pub(crate) fn session_ranges<'a>(requests: impl Iterator<Item = &'a LoggedRequest>) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    let mut open = (0, 0);
+    for (index, request) in requests.enumerate() {
+        let (visitor, end_ns) = open;
+        let continues = request.visitor == visitor && request.start_ns.saturating_sub(end_ns) <= SESSION_GAP_NS;
+        match ranges.last_mut().filter(|_| continues) {
+            Some(range) => {
+                range.end += 1;
+                open.1 = end_ns.max(request.end_ns());
+            }
+            None => {
+                ranges.push(index..index + 1);
+                open = (request.visitor, request.end_ns());
+            }
+        }
     }
+    ranges
 }
 
 /// The timing options of a replay.
@@ -57,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_session_ends_half_an_hour_after_a_response() {
-        let request = |start_s: u64, duration_s: u32, visitor: u32| LoggedRequest {
+        let request = |(start_s, duration_s, visitor): (u64, u32, u32)| LoggedRequest {
             start_ns: start_s * 1_000_000_000,
             target: 0,
             visitor,
@@ -65,9 +82,19 @@ mod tests {
             route: 0,
             status: 200,
         };
-        for (next_s, visitor, expect) in [(1_900, 1, true), (1_901, 1, false), (50, 1, true), (50, 2, false)] {
-            let is_followed = request(0, 100, 1).is_followed_in_session_by(&request(next_s, 1, visitor));
-            assert_eq!(is_followed, expect, "{next_s} s, visitor {visitor}");
+        // Each row: start and duration of the requests in s, with their visitor, and the number of
+        // requests in each session.
+        for (requests, expect) in [
+            (&[][..], &[][..]),
+            (&[(0, 100, 1), (1_900, 1, 1)], &[2]),
+            (&[(0, 100, 1), (1_901, 1, 1)], &[1, 1]),
+            (&[(0, 100, 1), (50, 1, 1), (50, 1, 2)], &[2, 1]),
+            // The first response ends after the second one.
+            (&[(0, 2_400, 1), (60, 1, 1), (2_100, 1, 1), (4_201, 1, 1)], &[3, 1]),
+        ] {
+            let requests: Vec<LoggedRequest> = requests.iter().copied().map(request).collect();
+            let lengths: Vec<usize> = session_ranges(requests.iter()).into_iter().map(|range| range.len()).collect();
+            assert_eq!(lengths, expect, "{requests:?}");
         }
     }
 }

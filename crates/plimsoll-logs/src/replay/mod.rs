@@ -17,7 +17,7 @@ use crate::access_log::Entry;
 use crate::survey::endpoints::Endpoints;
 use crate::survey::hashing::{HashKeyMap, hash};
 use crate::survey::{PathReplacement, TrafficEndpoint};
-pub(crate) use logged::LoggedRequest;
+pub(crate) use logged::{LoggedRequest, session_ranges};
 use plimsoll_model::traffic::RouteChoice;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{

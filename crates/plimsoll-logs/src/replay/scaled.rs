@@ -5,9 +5,8 @@
 //! do not coincide with the original requests. The shift is limited, so that the rate over the day
 //! keeps its shape. The time shifts make bursts of many visitors smoother.
 
-use super::logged::{LoggedRequest, ReplayTiming};
+use super::logged::{LoggedRequest, ReplayTiming, session_ranges};
 use plimsoll_model::rng::Rng;
-use std::ops::Range;
 
 /// The largest shift of a duplicated session, ns (5 minutes). In a log of less than 10 minutes, the
 /// largest shift is half the length of the log.
@@ -25,12 +24,7 @@ pub(super) fn scale_sessions(
     requests_max: usize,
 ) -> Option<Vec<LoggedRequest>> {
     requests.sort_by_key(|request| (request.visitor, request.start_ns));
-    let mut sessions: Vec<Range<usize>> = Vec::new();
-    let mut at = 0;
-    for session in requests.chunk_by(LoggedRequest::is_followed_in_session_by) {
-        sessions.push(at..at + session.len());
-        at += session.len();
-    }
+    let mut sessions = session_ranges(requests.iter());
     let mut rng = Rng::for_stream(timing.seed, SESSION_CHOICE_SEED);
     let wanted = (sessions.len() as u128 * u128::from(timing.scale_milli) + 500) / 1000;
     let wanted = usize::try_from(wanted).ok()?.max(1);

@@ -3,7 +3,7 @@
 //!
 //! Not here: drawing sessions (`plimsoll_model::session_draws`).
 
-use super::logged::LoggedRequest;
+use super::logged::{LoggedRequest, session_ranges};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{LogSessions, LogSessionsFacts};
 
@@ -15,12 +15,7 @@ pub(super) fn group_sessions(requests: &[LoggedRequest], span_ns: u64) -> Option
     let mut by_session: Vec<u32> = (0..u32::try_from(requests.len()).ok()?).collect();
     let of = |entry: &u32| &requests[*entry as usize];
     by_session.sort_by_key(|entry| (of(entry).visitor, *entry));
-    let mut ends = Vec::new();
-    let mut at = 0;
-    for session in by_session.chunk_by(|a, b| of(a).is_followed_in_session_by(of(b))) {
-        at += session.len() as u32;
-        ends.push(at);
-    }
+    let ends: Vec<u32> = session_ranges(by_session.iter().map(of)).iter().map(|range| range.end as u32).collect();
     let facts = LogSessionsFacts {
         sessions: ends.len() as u64,
         span_ns,

@@ -103,7 +103,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 
 /// Returns the run file that the coordinator stored on the bus; `None` if the bus has no such file.
 async fn fetch_stored_run_file(client: &Client, run: &str) -> Result<Option<Vec<u8>>, String> {
-    let Some(store) = run_file_store(client).await else { return Ok(None) };
+    let Some(store) = run_file_store(client).await? else { return Ok(None) };
     let object = match store.get(run).await {
         Ok(object) => object,
         Err(error) if error.kind() == GetErrorKind::NotFound => return Ok(None),

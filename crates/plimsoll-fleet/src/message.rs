@@ -285,6 +285,7 @@ pub struct PartTotals {
     pub has_no_more_requests: bool,
     /// The reason why the agent's share of the load failed and ended early; `None` if the share did
     /// not fail.
+    #[serde(rename = "died")]
     pub failure_reason: Option<String>,
 }
 

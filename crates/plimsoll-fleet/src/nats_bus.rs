@@ -20,6 +20,8 @@ use crate::presence::{
 };
 use crate::roster::{AgentChoice, Roster, RosterState};
 use crate::task_key::{random_bytes, to_hex};
+use async_nats::jetstream::ErrorCode;
+use async_nats::jetstream::context::{GetStreamError, GetStreamErrorKind};
 use async_nats::jetstream::object_store::{Config as StoreConfig, ObjectStore};
 use async_nats::jetstream::stream::{DirectGetErrorKind, Stream};
 use async_nats::{Client, Event, Message, Subscriber};
@@ -28,6 +30,7 @@ use plimsoll_model::failure::Failure;
 use plimsoll_model::units::format_exact_duration;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::{signal, system_text};
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -519,15 +522,24 @@ async fn replay_frames(stream: Stream, run: String, from_sequence: u64, sender: 
     .await;
 }
 
-/// Returns the object store for run files; `None` if it does not exist.
-pub async fn run_file_store(client: &Client) -> Option<ObjectStore> {
-    async_nats::jetstream::new(client.clone()).get_object_store(RUN_STORE_BUCKET).await.ok()
+/// Returns the object store for run files; `None` if it does not exist. The error is the reason why
+/// the bus could not be asked.
+pub async fn run_file_store(client: &Client) -> Result<Option<ObjectStore>, String> {
+    let error = match async_nats::jetstream::new(client.clone()).get_object_store(RUN_STORE_BUCKET).await {
+        Ok(store) => return Ok(Some(store)),
+        Err(error) => error,
+    };
+    let stream_error = error.source().and_then(|source| source.downcast_ref::<GetStreamError>());
+    match stream_error.map(GetStreamError::kind) {
+        Some(GetStreamErrorKind::JetStream(reason)) if reason.error_code() == ErrorCode::STREAM_NOT_FOUND => Ok(None),
+        _ => Err(error.to_string()),
+    }
 }
 
 async fn store_run_file(client: Client, run: String, path: PathBuf, reply: Sender<Result<(), String>>) {
     let stored = async {
         let bytes = std::fs::read(&path).map_err(|error| system_text(&error))?;
-        let store = match run_file_store(&client).await {
+        let store = match run_file_store(&client).await? {
             Some(store) => store,
             None => {
                 let config = StoreConfig {

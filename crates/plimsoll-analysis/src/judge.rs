@@ -166,7 +166,7 @@ pub struct Evidence {
     pub saturated_error: f64,
     /// Whether requests failed other than by timeout, a bound of the SLO is broken, and the backlog
     /// does not grow.
-    pub has_rejections: bool,
+    pub is_rejecting_surplus: bool,
     /// Whether requests failed before the judged window began. If requests failed so early, the
     /// saved tokens of a rate limiter are already exhausted.
     pub failed_before_window: bool,
@@ -355,7 +355,7 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
             }
             let (series, inside) = window_series(run, &window);
             let rejecting = rejected_requests(&ledger) >= REJECTIONS_MIN && rejects_surplus(&series[..inside], slo);
-            outcome.evidence.has_rejections = rejecting;
+            outcome.evidence.is_rejecting_surplus = rejecting;
             // A stall at the end of the window lasts until the last responses, which arrive after
             // the window.
             outcome.evidence.stalls = stalls::detect_stalls(complete_ticks(&series), window.tick_ns);
@@ -512,10 +512,10 @@ fn judge_open_trial(
     let grows = growth > BACKLOG_GROWTH_SHARE_MAX * arrivals && growth > guard;
 
     let falling_behind = evidence.backlog_growth_share > BACKLOG_GROWTH_SHARE_MAX;
-    evidence.has_rejections = rejected_requests(ledger) > 0 && !bounds_hold && !falling_behind;
+    evidence.is_rejecting_surplus = rejected_requests(ledger) > 0 && !bounds_hold && !falling_behind;
     if (grows || certain.is_some() || !bounds_hold)
-        && (falling_behind || evidence.has_rejections)
-        && let Some((rps, error)) = saturated_throughput(series, window.tick_ns, evidence.has_rejections)
+        && (falling_behind || evidence.is_rejecting_surplus)
+        && let Some((rps, error)) = saturated_throughput(series, window.tick_ns, evidence.is_rejecting_surplus)
     {
         (evidence.saturated_rps, evidence.saturated_error) = (Some(rps / summary.requests_per_session), error);
     }

@@ -605,7 +605,7 @@ fn random_outcome(rng: &mut Rng) -> TrialOutcome {
             backlog_end: random_faulty_count(rng),
             saturated_rps: (rng.uniform_below(4) > 0).then(|| random_faulty_figure(rng)),
             saturated_error: random_faulty_figure(rng),
-            has_rejections: rng.uniform_below(4) == 0,
+            is_rejecting_surplus: rng.uniform_below(4) == 0,
             failed_before_window: rng.uniform_below(2) == 0,
             littles_law_gap: (rng.uniform_below(2) == 0).then(|| random_faulty_figure(rng)),
             service_mean_ns: random_faulty_figure(rng),
@@ -651,7 +651,7 @@ fn random_outcome_of_plan(measure: &PlannedTrial, start_ns: u64, rng: &mut Rng) 
             unanswered: rng.uniform_below(3) * rng.uniform_below(offered as u64 + 1),
             saturated_rps: saturated.then_some(offered * rng.next_f64()),
             saturated_error: 0.01 * rng.next_f64(),
-            has_rejections: saturated && rng.uniform_below(4) == 0,
+            is_rejecting_surplus: saturated && rng.uniform_below(4) == 0,
             failed_before_window: rng.uniform_below(2) == 0,
             is_generator_limited: verdict == Verdict::Void,
             ..Evidence::default()

@@ -482,8 +482,9 @@ impl ResponseChecks {
         None
     }
 
-    /// Returns the converted or decoded content of the last response. `None`: the checks used the
-    /// content as received, or the converted content is empty.
+    /// Returns the content of the last response after conversion for the checks: a gRPC message as
+    /// JSON, or decompressed content. `None`: the checks used the content as received, or the
+    /// converted content is empty.
     pub fn converted_content(&self) -> Option<&[u8]> {
         Some(&self.text[..]).filter(|text| self.is_content_converted && !text.is_empty())
     }

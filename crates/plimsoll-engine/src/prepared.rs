@@ -251,7 +251,7 @@ impl PreparedLoad {
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
                 // An abandoned worker keeps the channel open, so the loop ends when all other
                 // workers have ended.
-                Err(mpsc::RecvTimeoutError::Timeout) if self.workers.has_only_abandoned_workers() => break,
+                Err(mpsc::RecvTimeoutError::Timeout) if self.workers.are_all_ended_or_abandoned() => break,
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
             }
             for (part, why) in self.workers.abandon_stuck_workers() {
@@ -291,7 +291,7 @@ impl Workers {
     /// Returns whether all workers that were not abandoned have ended. Without an abandoned worker
     /// the function returns false, because the closed report channel already shows that all workers
     /// have ended.
-    fn has_only_abandoned_workers(&self) -> bool {
+    fn are_all_ended_or_abandoned(&self) -> bool {
         let is_over = |(part, thread): (usize, &JoinHandle<()>)| thread.is_finished() || self.abandoned.contains(&part);
         !self.abandoned.is_empty() && self.threads.iter().enumerate().all(is_over)
     }

@@ -230,8 +230,9 @@ macro_rules! of_kind {
     (some $value:expr) => { Some($value) };
 }
 
-/// Declares a table of figures. Each entry has the form `tag name: Kind of Unit`, followed by the
-/// outputs that show the figure.
+/// Declares a table of figures. An entry such as `2 bytes_in: Counter of Bytes` states the number
+/// of the figure in run files (its tag), its name, its kind and its unit. Its names in JSON and in
+/// CSV files follow.
 macro_rules! table {
     (
         $(#[$about:meta])*

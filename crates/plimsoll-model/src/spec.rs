@@ -146,8 +146,8 @@ pub struct ExplainSpec<P = PlanRecord> {
 /// A load whose rate rises in steps above the load line (the highest sustained rate).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OverloadSpec<P = PlanRecord> {
-    /// The search for the load line, used only if `line_rps` is `None`; the time budget of the
-    /// search is a part of `budget_ns`.
+    /// The search for the load line (the highest sustained rate). The search runs only if
+    /// `line_rps` is `None`, and its time budget is a part of `budget_ns`.
     pub search: FindSpec<P>,
     /// The load line, 1/s; `None` means that a search finds the load line.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -68,7 +68,7 @@ struct ModelVerificationFields {
     holds: bool,
     apart: Vec<String>,
     mix_tv: f64,
-    endpoint_share_distance_max: f64,
+    mix_tv_max: f64,
     dispersion: Vec<DispersionFields>,
     sessions: SessionDistances,
     lru: Vec<CacheHitRatioFields>,
@@ -154,7 +154,7 @@ fn model_verification_fields(distances: &ModelDistances) -> ModelVerificationFie
         holds: apart.is_empty(),
         apart: apart.into_iter().map(|figure| figure.name).collect(),
         mix_tv: distances.endpoint_share_distance,
-        endpoint_share_distance_max: distances.endpoint_share_distance_max,
+        mix_tv_max: distances.endpoint_share_distance_max,
         dispersion: dispersion.collect(),
         sessions: SessionDistances {
             requests: quantile_fields(&distances.visit_requests),

@@ -17,7 +17,7 @@ const OVERLOAD_REJECTED_SHARE_MIN: f64 = 0.3;
 pub(super) fn estimate_capacity(history: &[TrialOutcome], service_s: f64) -> Option<Capacity> {
     let trials: Vec<SaturatedTrial> = history.iter().filter_map(saturated_trial).collect();
     let rejects = history.iter().any(|trial| {
-        is_rejecting_overload(trial) || trial.purpose == LoadPurpose::Saturate && trial.evidence.has_rejections
+        is_rejecting_overload(trial) || trial.purpose == LoadPurpose::Saturate && trial.evidence.is_rejecting_surplus
     });
     Capacity::from_trials(&trials, service_s, rejects)
 }
@@ -53,7 +53,7 @@ pub(super) fn saturated_rates(history: &[TrialOutcome]) -> impl Iterator<Item = 
 /// time.
 pub(super) fn is_rejecting_overload(trial: &TrialOutcome) -> bool {
     let closed = matches!(trial.purpose, LoadPurpose::Peak | LoadPurpose::Saturate);
-    closed && trial.evidence.has_rejections && trial.success_rate < 1.0 - OVERLOAD_REJECTED_SHARE_MIN
+    closed && trial.evidence.is_rejecting_surplus && trial.success_rate < 1.0 - OVERLOAD_REJECTED_SHARE_MIN
 }
 
 /// Returns whether the limit of the generator hides the server's capacity. If the server rejects a

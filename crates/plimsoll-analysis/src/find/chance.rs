@@ -87,7 +87,8 @@ pub(super) struct TriedRates {
     /// The highest rate, in 1/s, whose trial met the SLO, or broke the SLO so slightly that chance
     /// explains it.
     pub highest_passed_rate_rps: Option<f64>,
-    /// The rates above `met_rps` that broke the SLO beyond chance, 1/s, the lowest first.
+    /// The rates above `highest_passed_rate_rps` that broke the SLO beyond chance, 1/s, the lowest
+    /// first.
     pub failed_rates_rps: Vec<f64>,
 }
 

@@ -85,7 +85,7 @@ const CAPACITY_VARIANCE_SHARE_MIN: f64 = 0.5;
 /// The data for the choice of the next trial: the state of the search, and the outcomes of all
 /// earlier trials.
 pub(super) struct LoadChoice<'a> {
-    present_state: &'a SearchState<'a>,
+    search_state: &'a SearchState<'a>,
     /// The trials that measured the server with its present capacity, and the trials of the climb
     /// (closed loads of more and more users).
     history: &'a [TrialOutcome],
@@ -100,7 +100,7 @@ impl<'a> LoadChoice<'a> {
     /// contains all trials.
     pub(super) fn new(known: &'a SearchState<'a>, all: &'a [TrialOutcome], elapsed_ns: u64) -> LoadChoice<'a> {
         LoadChoice {
-            present_state: known,
+            search_state: known,
             history: known.history,
             all_trials: all,
             plans: Planner::new(known, all.len(), elapsed_ns),
@@ -118,7 +118,7 @@ impl<'a> LoadChoice<'a> {
         if let Some(measure) = self.next_peak_trial() {
             return measure;
         }
-        if self.present_state.stalls.as_ref().is_some_and(|stalls| stalls.impossible_bound.is_some()) {
+        if self.search_state.stalls.as_ref().is_some_and(|stalls| stalls.impossible_bound.is_some()) {
             return Err(StopReason::Stalls);
         }
         if self.needs_saturated_trials() {
@@ -149,15 +149,15 @@ impl<'a> LoadChoice<'a> {
         if peak::single_user_response_ns(self.history).is_none() {
             return Some(self.first_load());
         }
-        let users = peak::next(self.history, self.present_state.budget_division.users_factor, users_max)?;
+        let users = peak::next(self.history, self.search_state.budget_division.users_factor, users_max)?;
         let (p50_ns, planned_ns) = self.history.last().map_or((0, 0), |t| (t.p50_ns, t.planned_ns));
         // Responses to more users take longer than the responses in the last trial, so the trial's
         // length follows from the last median.
         let least_ns = p50_ns.saturating_mul(TRIAL_RESPONSE_TIMES_MIN).min(planned_ns.saturating_mul(2));
         let shown_ns = p50_ns.saturating_mul(8).min(SECOND);
-        let length_ns = shown_ns.max(least_ns).max(self.present_state.budget_division.climb_trial_ns) / Plan::TICK_NS
+        let length_ns = shown_ns.max(least_ns).max(self.search_state.budget_division.climb_trial_ns) / Plan::TICK_NS
             * Plan::TICK_NS;
-        if self.plans.elapsed_ns.saturating_add(length_ns) > self.present_state.budget_division.climb_end_ns_max {
+        if self.plans.elapsed_ns.saturating_add(length_ns) > self.search_state.budget_division.climb_end_ns_max {
             return None;
         }
         Some(self.limit_to_budget(self.plans.closed_loop_trial(LoadPurpose::Peak, users, length_ns)))
@@ -169,8 +169,8 @@ impl<'a> LoadChoice<'a> {
     /// even a single user may exceed the maximum rate, or if no request has got a response yet.
     fn users_max(&self) -> u64 {
         let connections =
-            u64::from(self.present_state.settings.base.carriage.connections_max).min(CLOSED_LOOP_USERS_MAX);
-        let Some(rate_max) = self.present_state.settings.max_rate else { return connections };
+            u64::from(self.search_state.settings.base.carriage.connections_max).min(CLOSED_LOOP_USERS_MAX);
+        let Some(rate_max) = self.search_state.settings.max_rate else { return connections };
         // If more users did not increase the goodput, even more users will not bring the goodput
         // above the maximum rate.
         let is_flat = peak::is_goodput_flat(self.history)
@@ -191,15 +191,15 @@ impl<'a> LoadChoice<'a> {
             return Err(StopReason::NothingAnswered);
         }
         let wanted_ns = self
-            .present_state
+            .search_state
             .budget_division
             .climb_trial_ns
             .saturating_mul(2)
             .saturating_mul(FIRST_LOAD_FACTOR.saturating_pow(silent));
         // A single user may exceed the highest allowed rate, so the first load is as short as
         // possible if a highest rate is set.
-        let usual_ns = BudgetDivision::for_budget(self.present_state.settings.budget_ns, 0).climb_trial_ns;
-        let shown_ns = if self.present_state.settings.max_rate.is_some() { 0 } else { usual_ns };
+        let usual_ns = BudgetDivision::for_budget(self.search_state.settings.budget_ns, 0).climb_trial_ns;
+        let shown_ns = if self.search_state.settings.max_rate.is_some() { 0 } else { usual_ns };
         let no_room = if silent > 0 { StopReason::NothingAnswered } else { StopReason::Budget };
         let measure = self.plans.first_single_user_load(wanted_ns, shown_ns).ok_or(no_room)?;
         let longer = self.history.last().is_none_or(|t| measure.plan.load.duration_ns > Some(t.planned_ns));
@@ -225,14 +225,14 @@ impl<'a> LoadChoice<'a> {
         // trial with even more users may exceed this rate.
         let climb_ended_before_rate_max = || peak::users_tried(self.history) < self.users_max();
         let is_rate_allowed = self
-            .present_state
+            .search_state
             .settings
             .max_rate
             .is_none_or(|rate_max| rate_max > peak.rps && climb_ended_before_rate_max());
         let tries = self.history.iter().filter(|trial| trial.purpose == LoadPurpose::Saturate);
         let is_generator_limit = tries.rev().take_while(|trial| is_generator_limited(trial)).count() >= 2
             || self.history.iter().any(|trial| trial.purpose == LoadPurpose::Peak && is_generator_limited(trial));
-        let budget_s = self.present_state.settings.budget_ns as f64 / 1e9;
+        let budget_s = self.search_state.settings.budget_ns as f64 / 1e9;
         let has_enough_completions = peak.rps * budget_s * SATURATED_TRIAL_BUDGET_SHARE >= SATURATED_COMPLETIONS_MIN;
         is_rate_allowed && !is_generator_limit && has_enough_completions
     }
@@ -242,7 +242,7 @@ impl<'a> LoadChoice<'a> {
         let made = saturated.filter(|trial| !is_generator_limited(trial)).count();
         // Closed-loop loads of more and more users already overloaded a server that rejects
         // requests, so few more trials of the saturated server suffice.
-        let few = self.present_state.budget_division.has_few_trials || self.history.iter().any(is_rejecting_overload);
+        let few = self.search_state.budget_division.has_few_trials || self.history.iter().any(is_rejecting_overload);
         let first = if few { SATURATED_TRIALS_SMALL_BUDGET } else { SATURATED_TRIALS_FIRST };
         made < first && self.can_saturate() && !self.history.iter().any(is_near_load_line)
     }
@@ -257,14 +257,14 @@ impl<'a> LoadChoice<'a> {
         let users = at_peak.max(best).saturating_mul(SATURATING_FACTOR).max(SATURATING_USERS_MIN);
         // The number of users is limited: with `timeout_s / 2.0 * rps` users, a request waits for
         // half of its timeout on average.
-        let timeout_s = self.present_state.settings.base.traffic.timeout_ns_max() as f64 / 1e9;
+        let timeout_s = self.search_state.settings.base.traffic.timeout_ns_max() as f64 / 1e9;
         let users_by_timeout = ((timeout_s / 2.0 * rps) as u64).max(at_peak.saturating_mul(2));
         let wanted_ns = (SATURATED_COMPLETIONS / rps.max(1e-3) * 1e9) as u64;
-        let pace = &self.present_state.budget_division;
+        let pace = &self.search_state.budget_division;
         let length_ns = wanted_ns.clamp(
             pace.saturated_trial_ns_min,
             pace.saturated_trial_ns_min
-                .max((self.present_state.settings.budget_ns as f64 * SATURATED_TRIAL_BUDGET_SHARE) as u64),
+                .max((self.search_state.settings.budget_ns as f64 * SATURATED_TRIAL_BUDGET_SHARE) as u64),
         );
         let length_ns = length_ns / Plan::TICK_NS * Plan::TICK_NS;
         let users = users.min(users_by_timeout).min(self.users_max()).max(1);
@@ -275,7 +275,7 @@ impl<'a> LoadChoice<'a> {
     /// line. A trial that narrows the interval is near the load line or saturates the server. The
     /// error value is the reason to stop the search.
     fn next_trial_near_line(&self) -> Result<PlannedTrial, StopReason> {
-        let line = LineEstimate::new(self.present_state);
+        let line = LineEstimate::new(self.search_state);
         let [low, middle, high] = [LINE_QUANTILE_LOW, 0.5, LINE_QUANTILE_HIGH].map(|p| line.quantile(p));
         let peak_rps = peak::closed_loop_peak(self.history).map_or(1.0, |peak| peak.rps);
         // The lowest rate that the search tries (`floor`) is below the highest allowed rate, which
@@ -290,32 +290,32 @@ impl<'a> LoadChoice<'a> {
             }
             let rate = if lowest.is_finite() { (lowest / 4.0).max(floor) } else { (peak_rps / 2.0).max(floor) };
             let rate = rate.min(line.rate_rps_max);
-            return self.limit_to_budget(self.line_trial(rate, self.present_state.budget_division.line_trial_ns));
+            return self.limit_to_budget(self.line_trial(rate, self.search_state.budget_division.line_trial_ns));
         }
         let narrow = high <= low * NARROW_INTERVAL_FACTOR_MAX && low > 0.0;
         let is_above_rate_max = line.is_above_rate_max();
-        let is_confirmed = low > 0.0 && is_line_supported(self.present_state, line.capacity.as_ref(), low);
+        let is_confirmed = low > 0.0 && is_line_supported(self.search_state, line.capacity.as_ref(), low);
         let ended_by = if is_above_rate_max { line.rate_max_reason } else { StopReason::Width };
         // A trial that contradicts the load line may have been disturbed, so more trials decide if
         // the budget permits.
-        let dispersion = backlog_dispersion(self.present_state, line.capacity.as_ref());
+        let dispersion = backlog_dispersion(self.search_state, line.capacity.as_ref());
         let contradicts = |trial: &&TrialOutcome| {
             fails_beyond_chance(trial, dispersion) && trial.offered_rps().is_some_and(|rate| rate <= high)
         };
         let is_contradicted = tried().any(|trial| contradicts(&trial));
         if let Some(rate) = self.lower_rate_after_failures(dispersion).filter(|rate| *rate >= floor) {
-            return self.limit_to_budget(self.line_trial(rate, self.present_state.budget_division.line_trial_ns));
+            return self.limit_to_budget(self.line_trial(rate, self.search_state.budget_division.line_trial_ns));
         }
         if let Some(rate) =
             self.higher_rate_above_doubtful_end(dispersion, high).filter(|rate| *rate <= line.rate_rps_max)
         {
-            let next = self.line_trial(rate, self.present_state.budget_division.line_trial_ns);
+            let next = self.line_trial(rate, self.search_state.budget_division.line_trial_ns);
             if self.plans.fits_in_budget(&next) {
                 return Ok(next);
             }
         }
         if (narrow || is_above_rate_max) && is_confirmed {
-            let again = self.line_trial(low, self.present_state.budget_division.line_trial_ns);
+            let again = self.line_trial(low, self.search_state.budget_division.line_trial_ns);
             return if is_contradicted && self.plans.fits_in_budget(&again) { Ok(again) } else { Err(ended_by) };
         }
         let confirming = self.history.iter().filter(|trial| trial.purpose == LoadPurpose::Confirm);
@@ -360,7 +360,7 @@ impl<'a> LoadChoice<'a> {
             // At a rate below `affordable_rps`, too few requests would arrive in a trial of the
             // usual length.
             let affordable_rps =
-                TRIAL_ARRIVALS_MIN * 1e9 / self.present_state.budget_division.line_trial_ns.max(1) as f64;
+                TRIAL_ARRIVALS_MIN * 1e9 / self.search_state.budget_division.line_trial_ns.max(1) as f64;
             let rate = match (decisive_rate, tried().count() % 4) {
                 (Some(rate), _) => rate,
                 _ if climbing => high,
@@ -368,7 +368,7 @@ impl<'a> LoadChoice<'a> {
                 (None, 3) => high,
                 (None, _) => middle,
             };
-            self.line_trial(rate.max(floor), self.present_state.budget_division.line_trial_ns)
+            self.line_trial(rate.max(floor), self.search_state.budget_division.line_trial_ns)
         };
         let confirm_ns = confirm.as_ref().map_or(0, |measure| trial_time_max_ns(&measure.plan));
         if self.plans.budget_left_ns() >= trial_time_max_ns(&next.plan).saturating_add(confirm_ns) {
@@ -416,10 +416,10 @@ impl<'a> LoadChoice<'a> {
     /// length if the budget allows. For a server that stalls, the trial is long compared with the
     /// time between stalls. Returns `None` if the budget is too small.
     fn confirming_trial(&self, rate: f64) -> Option<PlannedTrial> {
-        let pace = &self.present_state.budget_division;
-        let stalls = self.present_state.stalls.as_ref();
+        let pace = &self.search_state.budget_division;
+        let stalls = self.search_state.stalls.as_ref();
         let long_ns =
-            stalls.map_or(0, |stalls| stalls.limited_confirming_trial_ns(self.present_state.settings.budget_ns));
+            stalls.map_or(0, |stalls| stalls.limited_confirming_trial_ns(self.search_state.settings.budget_ns));
         let least_ns = pace.line_trial_ns.max(long_ns) / Plan::TICK_NS * Plan::TICK_NS;
         // The confirming trial runs slightly below `rate`, so that rounding does not raise the
         // trial's rate above `rate`.

@@ -63,7 +63,7 @@ fn climb_points(history: &[TrialOutcome]) -> Vec<(u64, f64, u64)> {
 /// saved-up tokens do not count.
 fn trial_goodput(trial: &TrialOutcome) -> f64 {
     match trial.evidence.saturated_rps {
-        Some(rps) if trial.evidence.has_rejections => rps.min(trial.achieved_rps),
+        Some(rps) if trial.evidence.is_rejecting_surplus => rps.min(trial.achieved_rps),
         _ => trial.achieved_rps,
     }
 }

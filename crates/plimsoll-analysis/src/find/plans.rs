@@ -162,7 +162,7 @@ impl<'a> Planner<'a> {
             Verdict::Pass => 0.0,
         };
         let drain_s = (last.evidence.unanswered as f64 / capacity).max(grown / last.achieved_rps.max(1.0));
-        if last.evidence.has_rejections || drain_s < DRAIN_MIN_S {
+        if last.evidence.is_rejecting_surplus || drain_s < DRAIN_MIN_S {
             return None;
         }
         let left_s = self.settings.budget_ns.saturating_sub(self.elapsed_ns) as f64 / 1e9;
@@ -236,7 +236,7 @@ impl<'a> Planner<'a> {
         }
         // During a trial well below the limiter's rate, the token bucket fills again.
         let near = last.offered_rps().is_some_and(|rate| rate > limit * NEAR_LIMITER_RATE_SHARE);
-        last.evidence.has_rejections || last.evidence.failed_before_window && near
+        last.evidence.is_rejecting_surplus || last.evidence.failed_before_window && near
     }
 
     fn create_planned_trial(&self, purpose: LoadPurpose, plan: PlanRecord) -> PlannedTrial {

@@ -199,7 +199,8 @@ impl TrialCapacity {
     fn from_trial(trial: usize, outcome: &TrialOutcome) -> Option<TrialCapacity> {
         let evidence = &outcome.evidence;
         let it = evidence.saturation.filter(|it| it.seconds > 0.0 && it.completed > 0.0)?;
-        let counts = !(evidence.is_generator_limited || outcome.interference.is_disturbed || evidence.has_rejections);
+        let counts =
+            !(evidence.is_generator_limited || outcome.interference.is_disturbed || evidence.is_rejecting_surplus);
         let error = (it.dispersion.max(0.0) / it.completed).sqrt().min(1.0);
         counts.then(|| TrialCapacity { trial, rps: it.completed / it.seconds, error })
     }

@@ -29,7 +29,7 @@ pub fn trials_with_rejections(history: &[TrialOutcome]) -> impl Iterator<Item = 
         higher && t.verdict == Verdict::Fail && waits && t.evidence.failed_count() == 0
     };
     history.iter().filter(move |t| {
-        let Some(rate) = t.offered_rps().filter(|_| t.evidence.has_rejections) else { return false };
+        let Some(rate) = t.offered_rps().filter(|_| t.evidence.is_rejecting_surplus) else { return false };
         let many = t.evidence.failed_count() as f64 >= REJECTED_SHARE_MIN * t.evidence.scheduled as f64;
         many || !history.iter().any(|other| lets_wait(other, rate))
     })
@@ -89,7 +89,7 @@ mod tests {
             scheduled: 1000,
             unanswered: *unanswered,
             backlog_growth_share: *growth,
-            has_rejections: *rejecting,
+            is_rejecting_surplus: *rejecting,
             ..Evidence::default()
         };
         evidence.failed[RequestFailure::Reset as usize] = *failed;

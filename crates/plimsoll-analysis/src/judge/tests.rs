@@ -432,7 +432,7 @@ fn the_rate_of_a_limiter_is_the_accepted_rate() {
         interval.routes.figures_mut(0).ledger.failed[0] = if at < 4 { 0 } else { 40 };
         interval
     }));
-    assert_eq!((outcome.verdict, outcome.evidence.has_rejections), (Verdict::Fail, true));
+    assert_eq!((outcome.verdict, outcome.evidence.is_rejecting_surplus), (Verdict::Fail, true));
     assert_eq!(outcome.evidence.saturated_rps, Some(600.0));
 }
 
@@ -449,7 +449,7 @@ fn only_several_failures_of_a_closed_load_are_rejections() {
         });
         run.plan.load.shape = LoadShape::Closed { users: LoadCurve::constant_for_duration(8.0, 10 * TICK_NS) };
         let outcome = judge(LoadPurpose::Saturate, 0, &run, &Slo::default());
-        assert_eq!(outcome.evidence.has_rejections, expect, "{sixth} {later}");
+        assert_eq!(outcome.evidence.is_rejecting_surplus, expect, "{sixth} {later}");
     }
 }
 

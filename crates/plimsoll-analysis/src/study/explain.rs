@@ -115,7 +115,7 @@ const STEADY_LOAD_NS_RANGE: std::ops::RangeInclusive<u64> = SECOND..=12 * SECOND
 const WARMUP_NS: u64 = 500 * MS;
 /// Assumed minimum time that a load takes in addition to its schedule, ns: for connecting, and for
 /// transferring the result.
-const OVERHEAD_NS: u64 = 150 * MS;
+const CONNECT_AND_TRANSFER_NS: u64 = 150 * MS;
 /// Maximum number of attempts to make a load: the load is repeated if other processes disturbed it,
 /// or if plimsoll was late in an experiment.
 const TRIES_MAX: usize = 2;
@@ -331,7 +331,7 @@ impl ExplainStudy {
 
     /// Returns the total time that an experiment's load takes, ns, including its warm-up.
     fn experiment_load_total_ns(&self) -> u64 {
-        WARMUP_NS + INTERVENTION_LOAD_NS + OVERHEAD_NS + self.grace_ns()
+        WARMUP_NS + INTERVENTION_LOAD_NS + CONNECT_AND_TRANSFER_NS + self.grace_ns()
     }
 
     /// Returns the next load of the experiments: a load with a change, or a control load without a
@@ -581,10 +581,10 @@ fn overhead_ns(history: &History) -> u64 {
     let (before, last) = match history.trials {
         [.., before, last] => (end_ns(before), last),
         [last] => (0, last),
-        [] => return OVERHEAD_NS,
+        [] => return CONNECT_AND_TRANSFER_NS,
     };
     let beside_ns = last.start_ns.saturating_sub(before) + history.elapsed_ns.saturating_sub(end_ns(last));
-    beside_ns.max(OVERHEAD_NS)
+    beside_ns.max(CONNECT_AND_TRANSFER_NS)
 }
 
 /// Returns whether the load line is known only roughly: no load line or no upper end is known, or

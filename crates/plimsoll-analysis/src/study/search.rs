@@ -42,7 +42,7 @@ const HEADROOM_LOAD_NS: std::ops::RangeInclusive<u64> = SECOND..=10 * SECOND;
 const HEADROOM_WARMUP_NS: u64 = 500 * MS;
 /// Time that the load with headroom (a load below the load line) takes in addition to its schedule,
 /// ns.
-const OVERHEAD_NS: u64 = 150 * MS;
+const CONNECT_AND_TRANSFER_NS: u64 = 150 * MS;
 
 /// The part of the budget that the search may use if the study continues after the search, as a
 /// fraction.
@@ -64,7 +64,7 @@ fn headroom_load_length_ns(spec: &FindSpec) -> u64 {
 
 /// Returns the total time that a load with headroom of the measured length `length_ns` takes, ns.
 fn headroom_load_total_ns(length_ns: u64) -> u64 {
-    if length_ns == 0 { 0 } else { length_ns + HEADROOM_WARMUP_NS + OVERHEAD_NS }
+    if length_ns == 0 { 0 } else { length_ns + HEADROOM_WARMUP_NS + CONNECT_AND_TRANSFER_NS }
 }
 
 /// Returns the tag of the load with headroom (`--headroom`), a load below the load line.

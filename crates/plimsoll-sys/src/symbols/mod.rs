@@ -3,8 +3,9 @@
 //! of a just-in-time compiler.
 //!
 //! Names are shortened, and control characters are removed. Files are read only as far as needed.
-//! The number and the memory of cached tables are limited (`FILES_MAX`, `TABLES_BYTES_MAX`), and
-//! functions of further files have no names. Not here: the purpose of functions.
+//! The number and the memory of cached tables are limited (`FILES_MAX`,
+//! `FUNCTION_TABLES_BYTES_MAX`), and functions of further files have no names. Not here: the
+//! purpose of functions.
 
 mod byte_source;
 mod elf;
@@ -43,7 +44,7 @@ const VDSO_MAPPING_NAME: &str = "[vdso]";
 /// The largest number of files whose tables are cached.
 const FILES_MAX: usize = 256;
 /// The largest memory of all cached tables, bytes.
-const TABLES_BYTES_MAX: usize = 128 << 20;
+const FUNCTION_TABLES_BYTES_MAX: usize = 128 << 20;
 
 /// The memory map of a process, with the functions and frames found in it.
 struct ProcessMap {
@@ -68,7 +69,7 @@ pub struct Symbols {
     /// The functions of the kernel's clock page (vDSO), once they were looked up.
     kernel_page: Option<Option<Functions<Vec<u8>>>>,
     addresses: usize,
-    tables_bytes: usize,
+    function_tables_bytes: usize,
 }
 
 impl Symbols {
@@ -181,11 +182,11 @@ impl Symbols {
         if let Some(known) = self.files.get(&key) {
             return known.clone();
         }
-        if self.files.len() >= FILES_MAX || self.tables_bytes >= TABLES_BYTES_MAX {
+        if self.files.len() >= FILES_MAX || self.function_tables_bytes >= FUNCTION_TABLES_BYTES_MAX {
             return None;
         }
         let read = open_mapped_file(pid, mapping).and_then(Functions::read).map(Arc::new);
-        self.tables_bytes += read.as_ref().map_or(0, |functions| functions.memory_bytes());
+        self.function_tables_bytes += read.as_ref().map_or(0, |functions| functions.memory_bytes());
         self.files.insert(key, read.clone());
         read
     }

@@ -162,7 +162,7 @@ impl ScenarioProgram<'_, '_> {
         let end = self.ops.len();
         if end > SCENARIO_OPS_MAX {
             return node.error(format!(
-                "a scenario can have at most {SCENARIO_OPS_MAX} steps, conditions and think times together"
+                "a scenario can have at most {SCENARIO_OPS_MAX} requests, conditions, repetitions and think times together"
             ));
         }
         for op in &mut self.ops[from..body] {

@@ -44,7 +44,8 @@ pub struct ReplayArgs {
     /// Also send requests that can change data: every method except GET and HEAD
     #[arg(long, help_heading = "Load")]
     pub allow_unsafe: bool,
-    /// Replay only the first part of the log, of this length [default: the whole log]
+    /// End the replay after this time; at --speed 2x, it then covers twice this time of the log
+    /// [default: the whole log]
     #[arg(short = 'd', long, value_name = "TIME", help_heading = "Load")]
     pub duration: Option<String>,
     #[command(flatten)]

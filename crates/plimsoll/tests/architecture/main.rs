@@ -167,11 +167,10 @@ fn each_crate_uses_only_allowed_facilities() {
     }
 }
 
-/// Checks that only the code of the command line and of the report names flags (such as
-/// `--cacert`). Other code describes a remedy as a type, which the program or the report converts
-/// to a flag.
+/// Checks that the crates listed below name no flag of the program, such as `--cacert`. These
+/// crates describe a remedy as a type, which the program or the report converts to a flag.
 #[test]
-fn only_allowed_crates_name_flags() {
+fn lower_crates_name_no_flags() {
     let names_a_flag = |text: &str| {
         let after = |at: usize| text[at + 2..].starts_with(|c: char| c.is_ascii_lowercase());
         let before = |at: usize| !text[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '-');

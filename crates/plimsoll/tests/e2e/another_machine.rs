@@ -241,8 +241,8 @@ async def main():
 asyncio.run(main())
 "#;
 
-/// The source of a server with four connections to a store in another process. The store responds
-/// after 30 ms.
+/// The source of a server with a pool of four connections to a backend process. The backend process
+/// answers each call after 30 ms.
 const POOLED_SERVER_SOURCE: &str = r#"
 import asyncio, os, sys
 async def main(port):

@@ -273,7 +273,7 @@ fn a_send_on_a_broken_connection_is_a_reset() {
 #[test]
 fn split_responses_give_the_same_result() {
     for seed in first_seed()..first_seed() + 2 {
-        for fault in Fault::ALL {
+        for fault in Fault::TESTED {
             let plan = poisson_rate_plan("300@200ms").with_change(|it| it.load.connections_ready = 40);
             let share = if fault == Fault::Large { 0.02 } else { 0.5 };
             let whole =

@@ -25,7 +25,7 @@ use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::sign::CertifiedKey;
-use rustls::unbuffered::{ConnectionState, UnbufferedConnectionCommon, UnbufferedStatus};
+use rustls::unbuffered::{ConnectionState, UnbufferedConnectionCommon, UnbufferedStatus, WriteTraffic};
 use rustls::{ClientConfig, HandshakeKind, ProtocolVersion, SignatureScheme};
 use std::ops::DerefMut;
 use std::sync::Arc;
@@ -207,13 +207,14 @@ where
         }
         for piece in cipher.chunks(RECEIVED_AT_ONCE_BYTES_MAX) {
             self.received.extend_from_slice(piece);
-            let processed = self.process_received(plain).map_err(|error| self.failure_from_error(&error));
-            let is_too_long = self.received.len() > RECEIVED_BYTES_MAX;
-            if let Err(failure) = processed.and(if is_too_long { Err(TlsFailure::Other) } else { Ok(()) }) {
-                self.failure = Some(failure);
-                self.received = Vec::new();
-                return Err(failure);
-            }
+            let failure = match self.process_received(plain) {
+                Err(error) => self.failure_from_error(&error),
+                Ok(()) if self.received.len() > RECEIVED_BYTES_MAX => TlsFailure::Other,
+                Ok(()) => continue,
+            };
+            self.failure = Some(failure);
+            self.received = Vec::new();
+            return Err(failure);
         }
         let established = !self.established && !self.connection.is_handshaking();
         self.established |= established;
@@ -291,31 +292,17 @@ where
     /// or the key is exhausted.
     pub fn send(&mut self, plain: &[u8], out: &mut Vec<u8>) -> bool {
         self.take_bytes_to_send(out);
-        self.records_sent += records::records_max(plain.len()) as u64;
-        let is_encrypted = self.failure.is_none()
-            && match D::process_records(&mut self.connection, &mut self.received).state {
-                Ok(ConnectionState::WriteTraffic(mut traffic)) => records::append_encrypted(&mut traffic, plain, out),
-                _ => false,
-            };
-        if !is_encrypted {
-            self.append_alert_of_refusal();
-            self.take_bytes_to_send(out);
-        }
+        let is_encrypted = self.encrypt_with(plain.len(), |traffic| records::append_encrypted(traffic, plain, out));
+        self.take_bytes_to_send(out);
         is_encrypted
     }
 
     /// Replaces `bytes` by the bytes that wait to be sent and the encrypted `bytes`. If the result
     /// is false, `bytes` could not be encrypted, for the same reasons as in [`send`](Self::send).
     pub fn encrypt(&mut self, bytes: &mut Vec<u8>) -> bool {
-        self.records_sent += records::records_max(bytes.len()) as u64;
-        let is_encrypted = self.failure.is_none()
-            && match D::process_records(&mut self.connection, &mut self.received).state {
-                Ok(ConnectionState::WriteTraffic(mut traffic)) => records::replace_by_encrypted(&mut traffic, bytes),
-                _ => false,
-            };
+        let is_encrypted = self.encrypt_with(bytes.len(), |traffic| records::replace_by_encrypted(traffic, bytes));
         if !is_encrypted {
             bytes.clear();
-            self.append_alert_of_refusal();
         }
         if !self.to_send.is_empty() {
             bytes.splice(..0, std::mem::take(&mut self.to_send));
@@ -323,14 +310,26 @@ where
         is_encrypted
     }
 
-    /// Appends the alert with which rustls ends a stream whose key is exhausted.
-    #[cold]
-    fn append_alert_of_refusal(&mut self) {
-        // After a failure, the alert was already appended, and rustls must see no other bytes than
-        // the bytes that failed.
-        if self.failure.is_none() {
+    /// Lets `encrypt` encrypt `plain_bytes` bytes of plain text, and returns the result of
+    /// `encrypt`. Returns false if the session cannot encrypt. If the key is exhausted, the alert
+    /// that ends the stream waits to be sent.
+    #[inline]
+    fn encrypt_with(&mut self, plain_bytes: usize, encrypt: impl FnOnce(&mut WriteTraffic<'_, D>) -> bool) -> bool {
+        // rustls must see no other received bytes after a failure than the bytes that failed, and
+        // these bytes are dropped.
+        if self.failure.is_some() {
+            return false;
+        }
+        self.records_sent += records::records_max(plain_bytes) as u64;
+        let state = D::process_records(&mut self.connection, &mut self.received).state;
+        let is_encrypted = match state {
+            Ok(ConnectionState::WriteTraffic(mut traffic)) => encrypt(&mut traffic),
+            _ => false,
+        };
+        if !is_encrypted {
             self.append_alerts(0);
         }
+        is_encrypted
     }
 
     /// Appends to `out` the bytes that wait to be sent, and removes these bytes from the session.

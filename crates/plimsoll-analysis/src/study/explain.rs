@@ -10,7 +10,7 @@
 //! Not here: the diagnosis from these loads (`explain`).
 
 use super::search::LoadLineSearch;
-use super::step::{History, Step, StopRule, closed_loop_plan};
+use super::step::{CONNECT_AND_TRANSFER_NS, History, Step, StopRule, closed_loop_plan};
 use crate::explain::{
     ExperimentLoads, LoadSignals, Loads, ServerConcurrency, Signal, intervention_results, interventions,
     killed_processes, probabilities_from_loads, reference_rate,
@@ -113,9 +113,6 @@ const STEADY_LOAD_NS_RANGE: std::ops::RangeInclusive<u64> = SECOND..=12 * SECOND
 /// Warm-up before a steady load, ns, in which the server works off the backlog of the previous
 /// load.
 const WARMUP_NS: u64 = 500 * MS;
-/// Assumed minimum time that a load takes in addition to its schedule, ns: for connecting, and for
-/// transferring the result.
-const CONNECT_AND_TRANSFER_NS: u64 = 150 * MS;
 /// Maximum number of attempts to make a load: the load is repeated if other processes disturbed it,
 /// or if plimsoll was late in an experiment.
 const TRIES_MAX: usize = 2;

@@ -21,14 +21,15 @@ use plimsoll_model::{
 const STEP_LENGTH_NS_RANGE: std::ops::RangeInclusive<u64> = 2 * SECOND..=15 * SECOND;
 /// Time that the load takes in addition to its schedule, ns: for connecting, and for transferring
 /// the result.
-const CONNECT_AND_TRANSFER_NS: u64 = SECOND;
+const OVERLOAD_CONNECT_AND_TRANSFER_NS: u64 = SECOND;
 
 /// Returns the smallest budget in which the shortest steps fit, ns, on `targets` targets. If the
 /// load line is not given (`has_line` is false), the budget includes the search.
 pub fn budget_min_ns(has_line: bool, targets: u64) -> u64 {
     // The added 2 s are for the grace period and the time before the first load.
-    let steps_ns =
-        STEP_LENGTH_NS_RANGE.start() * (STEP_RATE_FACTORS.len() as u64 + 1) + CONNECT_AND_TRANSFER_NS + 2 * SECOND;
+    let steps_ns = STEP_LENGTH_NS_RANGE.start() * (STEP_RATE_FACTORS.len() as u64 + 1)
+        + OVERLOAD_CONNECT_AND_TRANSFER_NS
+        + 2 * SECOND;
     let (searched, all) = if has_line { (0, 1) } else { SEARCH_PART };
     (steps_ns * targets * all).div_ceil(all - searched).next_multiple_of(SECOND)
 }
@@ -78,7 +79,7 @@ impl OverloadStudy {
         let line_rps = self.line_rps.unwrap_or_else(|| overload_base_rps(&self.search.findings(history.elapsed_ns)));
         let grace_ns = self.search.settings.base.load.grace_ns.min(SECOND);
         let left_ns = self.budget_ns.saturating_sub(history.elapsed_ns) / (1 + u64::from(self.second_target.is_some()));
-        let left_ns = left_ns.saturating_sub(CONNECT_AND_TRANSFER_NS + grace_ns);
+        let left_ns = left_ns.saturating_sub(OVERLOAD_CONNECT_AND_TRANSFER_NS + grace_ns);
         let step_ns =
             (left_ns / (STEP_RATE_FACTORS.len() as u64 + 1)).min(*STEP_LENGTH_NS_RANGE.end()) / SECOND * SECOND;
         if line_rps <= 0.0 || step_ns < *STEP_LENGTH_NS_RANGE.start() {
@@ -119,7 +120,7 @@ mod tests {
             let budget_ns = budget_min_ns(has_line, targets);
             assert_eq!(budget_ns / SECOND, expect_s, "{has_line} {targets}");
             let searched_ns = if has_line { 0 } else { search_part_ns(budget_ns) };
-            let left_ns = (budget_ns - searched_ns - SECOND / 2) / targets - CONNECT_AND_TRANSFER_NS - SECOND;
+            let left_ns = (budget_ns - searched_ns - SECOND / 2) / targets - OVERLOAD_CONNECT_AND_TRANSFER_NS - SECOND;
             assert!(
                 left_ns / (STEP_RATE_FACTORS.len() as u64 + 1) >= *STEP_LENGTH_NS_RANGE.start(),
                 "{has_line} {targets}"

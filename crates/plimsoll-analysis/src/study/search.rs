@@ -2,7 +2,7 @@
 //! read.
 
 use super::profiling;
-use super::step::{History, Step, StopRule};
+use super::step::{CONNECT_AND_TRANSFER_NS, History, Step, StopRule};
 use crate::find::{self, Findings, LoadLine, SearchSettings, Soak, soak_segments};
 use crate::judge::{TrialOutcome, judge};
 use crate::slo::Slo;
@@ -40,9 +40,6 @@ const HEADROOM_BUDGET_DIVISOR: u64 = 6;
 const HEADROOM_LOAD_NS: std::ops::RangeInclusive<u64> = SECOND..=10 * SECOND;
 /// Warm-up before the load with headroom (a load below the load line), ns.
 const HEADROOM_WARMUP_NS: u64 = 500 * MS;
-/// Time that the load with headroom (a load below the load line) takes in addition to its schedule,
-/// ns.
-const CONNECT_AND_TRANSFER_NS: u64 = 150 * MS;
 
 /// The part of the budget that the search may use if the study continues after the search, as a
 /// fraction.

@@ -2,10 +2,15 @@
 
 use crate::condition_watch::ConditionWatch;
 use crate::watch::TrialWatch;
+use plimsoll_model::units::MS;
 use plimsoll_model::{
     EarlyStopReason, ExperimentEvent, Interval, LoadCurve, LoadShape, LoadTag, PlanRecord, Run, Trial,
 };
 use std::ops::ControlFlow;
+
+/// Assumed minimum time that a load takes in addition to its schedule, ns: for connecting, and for
+/// transferring the result.
+pub(super) const CONNECT_AND_TRANSFER_NS: u64 = 150 * MS;
 
 /// The history of a study: the loads and remarks recorded so far.
 #[derive(Debug, Clone, Copy)]

@@ -146,7 +146,6 @@ impl Study {
                     profiling::next_single_target_step(
                         profiles,
                         &run.plan,
-                        shape.arrival_spacing(),
                         steady_profiling_rps(&summary, shape),
                         history,
                     )

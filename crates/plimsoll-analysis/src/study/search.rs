@@ -208,7 +208,7 @@ impl LoadLineSearch {
         let Some(profiles) = &self.profiles else { return Step::Stop };
         let searched_ns = profiling::profiling_start_ns(history).unwrap_or(history.elapsed_ns);
         let line_rps = self.interim_load_line(searched_ns).rps;
-        profiling::next_single_target_step(profiles, &self.settings.base, self.settings.arrivals, line_rps, history)
+        profiling::next_single_target_step(profiles, &self.settings.base, line_rps, history)
     }
 
     /// Returns the load line that the search would report after `elapsed_ns` of the study.

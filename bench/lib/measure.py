@@ -35,6 +35,10 @@ class NoFigure(Failure):
     """The error for a measurement that gave no figure, perhaps because the machine was busy."""
 
 
+class MissingFeature(Failure):
+    """plimsoll was built without a feature that the row needs."""
+
+
 # The exit codes of a search: 0 if it found a load line, 1 if no rate met the SLO, and 3 if it could
 # not decide.
 SEARCH_CODES = (0, 1, 3)
@@ -146,6 +150,8 @@ def run(command, cpus, limit_s, codes=(0,)):
         # Exit code 1 of plimsoll means that an SLO or a check failed. Exit code 3 means that
         # plimsoll could not decide.
         kind = NoFigure if status in (1, 3) else Failure
+        if "this plimsoll was built without" in done.err:
+            kind = MissingFeature
         raise kind(f"{name} ended with {status}: {(done.err or done.out).strip()[-300:]}")
     return done
 

@@ -8,6 +8,7 @@ use super::change_points::{ChangePoint, change_points};
 use super::run::HistoryRun;
 use plimsoll_model::rng::mix_bits;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// The order of the runs in a lane (a group of comparable runs).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -112,6 +113,14 @@ pub struct ComparableRunSeries {
     pub separation_reasons: Vec<String>,
     /// The indices of the runs that are excluded from the series, each with the reason.
     pub excluded_runs: Vec<(usize, String)>,
+}
+
+impl ComparableRunSeries {
+    /// Returns the geometric mean of the values of these points, 1/s; 1 for no points.
+    pub fn geometric_mean_rps(&self, points: Range<usize>) -> f64 {
+        let count = points.len().max(1) as f64;
+        (self.points[points].iter().map(|point| point.rps.ln()).sum::<f64>() / count).exp()
+    }
 }
 
 /// Smallest change of a function's share of the CPU time (0..=1) that is reported.

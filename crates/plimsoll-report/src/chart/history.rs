@@ -110,9 +110,7 @@ fn draw_means_and_changes(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &
     let mut from = 0;
     let ends = lane.changes.iter().map(|found| found.point.run_index).chain([lane.points.len()]);
     for to in ends {
-        let logs: f64 = lane.points[from..to].iter().map(|point| point.rps.ln()).sum();
-        let level = (logs / (to - from).max(1) as f64).exp();
-        let y = area.y_position(&axis.scale, level);
+        let y = area.y_position(&axis.scale, lane.geometric_mean_rps(from..to));
         let (x1, x2) = (area.x + step * from as f64, area.x + step * to as f64);
         canvas.draw_straight_line((x1, y), (x2, y), Stroke::new(Paint::LoadLine, 1.4).with_opacity(0.8));
         from = to;

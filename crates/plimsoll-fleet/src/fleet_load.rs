@@ -9,6 +9,7 @@
 
 use crate::bus::{Bus, BusEvent};
 use crate::coordinator::{Coordinator, FleetEvent, PINGS_BEFORE_FIRST_LOAD};
+use crate::frame::TO_AGENT_BYTES_MAX;
 use crate::load_record::LoadRecord;
 use crate::merge::LoadMerger;
 use crate::message::{AgentLoadTask, CalibrationTask, Hello};
@@ -525,9 +526,13 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
         self.may_continue = may_continue;
         let bytes = plan.to_bytes();
         if bytes.len() > self.bus.plan_bytes_max() {
+            let ssh = match self.bus.plan_bytes_max() < TO_AGENT_BYTES_MAX {
+                true => format!(", or use ssh://HOST, which transmits up to {TO_AGENT_BYTES_MAX} bytes"),
+                false => String::new(),
+            };
             return Err(Failure::usage(format!(
-                "the load plan has {plan_bytes} bytes, and a bus transmits at most {plan_bytes_max}: make the plan \
-                 smaller, or use ssh://HOST",
+                "the load plan has {plan_bytes} bytes, and the fleet's connection transmits at most {plan_bytes_max}: \
+                 make the plan smaller{ssh}",
                 plan_bytes = bytes.len(),
                 plan_bytes_max = self.bus.plan_bytes_max()
             )));

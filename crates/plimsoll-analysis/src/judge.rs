@@ -482,7 +482,7 @@ fn judge_open_trial(
             } else {
                 watch.bound_violations(at)
             },
-            bunch_size: watch.bad_requests_per_observation(at),
+            bunch_size: watch.bad_request_bunch_size(at),
         }
     };
     evidence.bounds = watch.watched_allowances().enumerate().map(counted).collect();

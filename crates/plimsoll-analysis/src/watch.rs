@@ -389,10 +389,10 @@ impl TrialWatch {
         self.bounds[at].ended_bad
     }
 
-    /// Returns how many bad requests of the bound with index `at` count as one independent
-    /// observation; at least 1.
-    pub(crate) fn bad_requests_per_observation(&self, at: usize) -> f64 {
-        self.bounds[at].bunches.dispersion_index()
+    /// Returns how many bad requests of this bound count as one independent observation, at least
+    /// 1.
+    pub(crate) fn bad_request_bunch_size(&self, bound_index: usize) -> f64 {
+        self.bounds[bound_index].bunches.dispersion_index()
     }
 
     /// Returns the ledger of the requests that the bound with index `at` applies to. `whole` is the

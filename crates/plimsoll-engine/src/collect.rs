@@ -69,7 +69,7 @@ pub enum PartReport {
         /// The first failed response of each kind that the ended worker thread or process received.
         failed_answers: Vec<FailedResponse>,
         /// Whether the worker thread or process ended early because its requests ran out.
-        is_out_of_requests: bool,
+        has_no_more_requests: bool,
     },
     /// The part (worker thread or process) is lost and sends no more reports. The loss of a part
     /// ends the load, because the remaining parts would send fewer requests than planned. A part
@@ -104,7 +104,7 @@ pub struct Collector {
     /// The sums of the ticks for which the reports of some parts are still missing, by tick number.
     incomplete_ticks: BTreeMap<u64, Interval>,
     stop_reason: Option<EarlyStopReason>,
-    is_out_of_requests: bool,
+    has_no_more_requests: bool,
     window_end_ns: u64,
     origin_ns: u64,
 }
@@ -121,7 +121,7 @@ impl Collector {
             ledgers: vec![BTreeMap::new(); parts.max(1)],
             incomplete_ticks: BTreeMap::new(),
             stop_reason: None,
-            is_out_of_requests: false,
+            has_no_more_requests: false,
             window_end_ns: 0,
             origin_ns: 0,
         }
@@ -155,8 +155,8 @@ impl Collector {
                     Entry::Occupied(mut sum) => sum.get_mut().merge_parallel(&interval),
                 }
             }
-            PartReport::Done { part, window_end_ns, failed_answers, is_out_of_requests } => {
-                self.is_out_of_requests |= is_out_of_requests;
+            PartReport::Done { part, window_end_ns, failed_answers, has_no_more_requests } => {
+                self.has_no_more_requests |= has_no_more_requests;
                 merge_first_failures(&mut self.run.failed_answers, &failed_answers);
                 self.ticks_reported[part] = u64::MAX;
                 self.window_end_ns = self.window_end_ns.max(window_end_ns);
@@ -222,7 +222,7 @@ impl Collector {
         self.run.window_ns = (self.measured_from_ns.min(self.window_end_ns), self.window_end_ns);
         self.run.ending = Some(match self.stop_reason {
             Some(reason) => LoadEnd::Stopped(reason),
-            None if self.is_out_of_requests => LoadEnd::Stopped(EarlyStopReason::RequestsExhausted),
+            None if self.has_no_more_requests => LoadEnd::Stopped(EarlyStopReason::RequestsExhausted),
             None => LoadEnd::Finished,
         });
         self.run
@@ -255,7 +255,7 @@ mod tests {
             part,
             window_end_ns: ticks * Plan::TICK_NS,
             failed_answers: Vec::new(),
-            is_out_of_requests: false,
+            has_no_more_requests: false,
         };
         // Each case has the reports after the loss of a part, the end of the measured window in
         // ticks, and how the run ends.

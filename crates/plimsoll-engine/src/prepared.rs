@@ -380,7 +380,7 @@ mod tests {
                     });
                     let (window_end_ns, failed_answers) = (run.window_ns.1, run.failed_answers.clone());
                     sender
-                        .send(PartReport::Done { part, window_end_ns, failed_answers, is_out_of_requests: false })
+                        .send(PartReport::Done { part, window_end_ns, failed_answers, has_no_more_requests: false })
                         .expect("somebody listens");
                     run
                 })

@@ -57,13 +57,13 @@ impl<N: Net> Worker<N> {
             }
         }
         let window_end_ns = self.window_end_ns();
-        let is_out_of_requests =
+        let has_no_more_requests =
             self.stopped_ns.is_none() && self.now_ns < self.end_ns && self.job.source.has_no_more_requests();
         self.count_unfinished();
         let interval = self.end_interval(self.now_ns);
         let failed_answers = self.failed_answers.take_failed_responses();
         tell(PartReport::Tick { part, index: tick, interval });
-        tell(PartReport::Done { part, window_end_ns, failed_answers, is_out_of_requests });
+        tell(PartReport::Done { part, window_end_ns, failed_answers, has_no_more_requests });
     }
 
     fn end_interval(&mut self, at_ns: u64) -> plimsoll_model::Interval {

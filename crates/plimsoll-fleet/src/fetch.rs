@@ -238,16 +238,12 @@ impl StoredLoad {
             }
             let end = match &part.seal {
                 Some(PartTotals {
-                    window_end_ns,
-                    failed_answers,
-                    has_no_more_requests: used_up,
-                    failure_reason: None,
-                    ..
+                    window_end_ns, failed_answers, has_no_more_requests, failure_reason: None, ..
                 }) => PartReport::Done {
                     part: number,
                     window_end_ns: *window_end_ns,
                     failed_answers: failed_answers.clone(),
-                    is_out_of_requests: *used_up,
+                    has_no_more_requests: *has_no_more_requests,
                 },
                 seal => {
                     let why = seal.as_ref().and_then(|seal| seal.failure_reason.clone());

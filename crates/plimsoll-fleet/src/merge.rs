@@ -152,10 +152,10 @@ impl LoadMerger {
             return Err(why);
         }
         made.state = LoadPartState::Done(seal.window_end_ns);
-        let PartTotals { window_end_ns, failed_answers, has_no_more_requests: used_up, .. } = seal;
+        let PartTotals { window_end_ns, failed_answers, has_no_more_requests, .. } = seal;
         let flow = self
             .collector
-            .add_report(PartReport::Done { part, window_end_ns, failed_answers, is_out_of_requests: used_up }, on_tick);
+            .add_report(PartReport::Done { part, window_end_ns, failed_answers, has_no_more_requests }, on_tick);
         let counted = self.count_unsent(self.complete_tick_count(), on_tick);
         Ok(if flow.is_break() { flow } else { counted })
     }
@@ -276,8 +276,8 @@ impl LoadMerger {
                 if let (index, Some(owed)) = (*ticks, unsent.carried_counts.take()) {
                     let _ = self.send_to_collector(part, index, owed, on_tick);
                 }
-                let (failed_answers, used_up) = (Vec::new(), false);
-                let done = PartReport::Done { part, window_end_ns, failed_answers, is_out_of_requests: used_up };
+                let (failed_answers, has_no_more_requests) = (Vec::new(), false);
+                let done = PartReport::Done { part, window_end_ns, failed_answers, has_no_more_requests };
                 let _ = self.collector.add_report(done, on_tick);
             }
         }

@@ -92,7 +92,7 @@ fn run_stripes_in_one_process(plan: &Plan, stripes: &[Stripe]) -> Run {
         }
         let (window_end_ns, failed_answers) = (schedule.end_ns().expect("an end"), Vec::new());
         let _ = collector.add_report(
-            PartReport::Done { part, window_end_ns, failed_answers, is_out_of_requests: false },
+            PartReport::Done { part, window_end_ns, failed_answers, has_no_more_requests: false },
             &mut on_tick,
         );
     }

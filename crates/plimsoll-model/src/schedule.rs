@@ -348,9 +348,10 @@ struct PoissonBlockArrivals {
 }
 
 impl PoissonBlockArrivals {
-    fn new(seed: u64, block: u64, count: u64) -> Self {
+    fn new(seed: u64, block: u64, arrivals_count: u64) -> Self {
         let rng = Rng::for_stream(seed, block * 2 + 1);
-        PoissonBlockArrivals { rng, base: block as f64 * BLOCK_ARRIVALS_EXPECTED, left: count, position: 0.0 }
+        let base = block as f64 * BLOCK_ARRIVALS_EXPECTED;
+        PoissonBlockArrivals { rng, base, left: arrivals_count, position: 0.0 }
     }
 }
 

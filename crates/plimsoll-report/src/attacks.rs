@@ -30,7 +30,7 @@ fn quantile_text(attack: &AttackTimeSeries, quantile: f64) -> String {
 /// targets.
 fn attack_sentence(attack: &AttackTimeSeries) -> String {
     let requests = attack.request_count();
-    let pace = match attack.attack_ns() {
+    let pace = match attack.request_span_ns() {
         0 => "at once".to_owned(),
         ns => format!("at {}/s for {}", rate(attack.rate_rps()), duration(ns as f64)),
     };
@@ -95,7 +95,7 @@ fn table_row(attack: &AttackTimeSeries) -> Vec<String> {
         attack_name(attack).to_owned(),
         count(attack.request_count()),
         rate(attack.rate_rps()),
-        duration(attack.attack_ns() as f64),
+        duration(attack.request_span_ns() as f64),
         share(success_share(attack)),
     ];
     row.extend([0.5, 0.9, 0.99, 1.0].map(|quantile| quantile_text(attack, quantile)));

@@ -20,7 +20,7 @@ use plimsoll_model::Intervention;
 /// The minimum probability of a cause that experiments try to confirm or rule out.
 const UNDECIDED_PROBABILITY_MIN: f64 = 0.01;
 /// The maximum number of causes that experiments try to separate.
-const CAUSES_MAX: usize = 4;
+const SEPARATED_CAUSES_MAX: usize = 4;
 /// The maximum number of experiments in an explanation.
 const EXPERIMENTS_MAX: usize = 4;
 /// The minimum score of an experiment that is worth its time. The score is the distance of the
@@ -34,7 +34,12 @@ fn prediction_of_cause(cause: &CauseProbability, intervention: Intervention) -> 
 
 /// Returns the causes that an experiment could still confirm or rule out, the most probable first.
 pub(super) fn undecided_causes(posterior: &Posterior) -> Vec<CauseProbability<'_>> {
-    posterior.causes().into_iter().filter(|it| it.probability >= UNDECIDED_PROBABILITY_MIN).take(CAUSES_MAX).collect()
+    posterior
+        .causes()
+        .into_iter()
+        .filter(|it| it.probability >= UNDECIDED_PROBABILITY_MIN)
+        .take(SEPARATED_CAUSES_MAX)
+        .collect()
 }
 
 /// Returns the possible experiments that separate the remaining causes, the most informative first.

@@ -175,14 +175,14 @@ impl AttackTimeSeries {
     }
 
     /// Returns the time from the start of the first request to the start of the last, ns.
-    pub fn attack_ns(&self) -> u64 {
+    pub fn request_span_ns(&self) -> u64 {
         self.latest_ns - self.earliest_ns
     }
 
     /// Returns the request rate, 1/s. If all requests started at the same time, the returned rate
     /// is the number of requests.
     pub fn rate_rps(&self) -> f64 {
-        match self.attack_ns() {
+        match self.request_span_ns() {
             0 => self.request_count() as f64,
             ns => self.request_count() as f64 * 1e9 / ns as f64,
         }
@@ -211,7 +211,7 @@ impl AttackTimeSeries {
         let begin_ns = *first as f64 * self.interval_ns as f64 - (self.earliest_ns as f64 - self.origin_ns as f64);
         // The attack counts as ending one mean gap between requests after its last request. If the
         // attack ended at its last request, the rate in the last interval would be too high.
-        let end_ns = self.attack_ns() as f64 * (1.0 + 1.0 / (self.request_count().max(2) - 1) as f64);
+        let end_ns = self.request_span_ns() as f64 * (1.0 + 1.0 / (self.request_count().max(2) - 1) as f64);
         let is_only = sums.len() == 1;
         let moment = |(at, sum): (u64, AttackIntervalResults)| {
             let from_ns = begin_ns + at as f64 * length_ns;
@@ -258,7 +258,7 @@ mod tests {
             (0..2000).for_each(|n| course.add(&of(order(n))));
             let [attack] = course.attacks() else { panic!("one attack") };
             assert_eq!(
-                (attack.request_count(), attack.failed_result_count, attack.attack_ns()),
+                (attack.request_count(), attack.failed_result_count, attack.request_span_ns()),
                 (2000, 200, 19_990_000_000)
             );
             assert_eq!((attack.codes[&503], attack.errors["503 No"]), (200, 200));

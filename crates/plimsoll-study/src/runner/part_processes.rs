@@ -268,8 +268,8 @@ fn message_from_frame(frame: Frame, part: usize) -> Result<PartMessage, String> 
             PartReport::Lost { part, why }
         }
         Frame::TrialEnd { ending, window_ns, failed_answers, .. } => {
-            let used_up = ending == LoadEnd::Stopped(EarlyStopReason::RequestsExhausted);
-            PartReport::Done { part, window_end_ns: window_ns.1, failed_answers, is_out_of_requests: used_up }
+            let has_no_more_requests = ending == LoadEnd::Stopped(EarlyStopReason::RequestsExhausted);
+            PartReport::Done { part, window_end_ns: window_ns.1, failed_answers, has_no_more_requests }
         }
         Frame::Remark(ExperimentEvent::Broken { reason }) => return Err(redact::redact_line(&reason)),
         Frame::Experiment(_)
@@ -378,7 +378,7 @@ fn run_own_part(
             part: OWN_PART_NUMBER,
             window_end_ns: run.window_ns.1,
             failed_answers: run.failed_answers,
-            is_out_of_requests: ending == Some(LoadEnd::Stopped(EarlyStopReason::RequestsExhausted)),
+            has_no_more_requests: ending == Some(LoadEnd::Stopped(EarlyStopReason::RequestsExhausted)),
         },
     });
     run.plan.carriage.addresses

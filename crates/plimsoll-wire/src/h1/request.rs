@@ -118,7 +118,7 @@ pub(crate) fn write(parts: &RequestParts, out: &mut Vec<u8>) {
     }
     for (name, value) in parts.headers {
         match name {
-            name if is_header_removed(name, value) => {}
+            name if is_default_header_suppressed(name, value) => {}
             // Bodies from a filled-in template differ in length, so the given `Content-Length` is
             // replaced by the actual length.
             name if name.eq_ignore_ascii_case("content-length") => {
@@ -158,7 +158,7 @@ pub(crate) fn bytes_after_body(parts: &RequestParts) -> usize {
 
 /// Returns whether the user gave `User-Agent` or `Accept` without a value, which means that the
 /// field must not be sent.
-fn is_header_removed(name: &str, value: &str) -> bool {
+fn is_default_header_suppressed(name: &str, value: &str) -> bool {
     value.is_empty() && ["user-agent", "accept"].iter().any(|own| name.eq_ignore_ascii_case(own))
 }
 

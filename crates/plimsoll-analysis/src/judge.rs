@@ -167,6 +167,9 @@ pub struct Evidence {
     /// Whether requests failed other than by timeout, a bound of the SLO is broken, and the backlog
     /// does not grow.
     pub is_rejecting_surplus: bool,
+    /// Whether the trial broke the SLO by no more than chance explains. The result of a search
+    /// counts such a trial near the load line as a pass.
+    pub passes_by_chance: bool,
     /// Whether requests failed before the judged window began. If requests failed so early, the
     /// saved tokens of a rate limiter are already exhausted.
     pub failed_before_window: bool,

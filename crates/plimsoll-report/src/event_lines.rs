@@ -176,7 +176,8 @@ pub fn load_end_line(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64)
         Study::Run(..) | Study::Sweep(_) | Study::Blocks(_) => None,
     };
     let is_of = |outcome: &&TrialOutcome| outcome.start_ns == trial.start_ns;
-    let outcome = search.and_then(|search| search.outcomes.last().filter(is_of));
+    let findings = search.map(|search| search.findings(elapsed_ns));
+    let outcome = findings.as_ref().and_then(|findings| findings.trials.last().filter(is_of));
     let response = summary.routes_sum.response;
     event_line(&LoadEndsFields {
         event: "load_end",
@@ -189,7 +190,7 @@ pub fn load_end_line(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64)
         generator_limited: summary.generator.is_limit,
         interference_cores: summary.interference.cores,
         trial: outcome.map(|outcome| TrialFields::new(outcome, &trial.run)),
-        load_line_rps: outcome.and(search).map(|search| search.interim_load_line(elapsed_ns).into()),
+        load_line_rps: outcome.and(findings.as_ref()).map(|findings| findings.load_line_rps.into()),
         elapsed_s: elapsed_ns as f64 / 1e9,
     })
 }

@@ -198,7 +198,7 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
         (LoadPurpose::Settle | LoadPurpose::Peak | LoadPurpose::Saturate, Verdict::Pass | Verdict::Fail) => {
             String::new()
         }
-        (_, verdict @ Verdict::Pass) => verdict.to_string(),
+        (_, verdict @ Verdict::Pass) if !trial.evidence.passes_by_chance => verdict.to_string(),
         _ => format!("{}: {}", trial.verdict_name(), sentence_text(&trial.reason)),
     };
     vec![

@@ -175,8 +175,8 @@ pub fn live_log_entry(study: &Study, history: &History, columns: Option<usize>) 
         Study::Blocks(comparison) => return interim_log_entry(comparison, history, columns),
         Study::Run(..) | Study::Sweep(_) => return LiveLogEntry::default(),
     };
-    let row = search
-        .outcomes
+    let trials = search.findings(history.elapsed_ns).trials;
+    let row = trials
         .last()
         .map(|outcome| (live_log_heading(columns), live_log_trial_row(history.elapsed_ns, outcome, columns)));
     LiveLogEntry { row, interim_result: None }

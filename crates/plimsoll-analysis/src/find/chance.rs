@@ -11,6 +11,7 @@
 use super::search_settings::{is_near_load_line, is_void_by_generator};
 use super::search_state::SearchState;
 use crate::judge::{TrialOutcome, Verdict};
+use crate::sentence::Sentence;
 use plimsoll_model::LoadPurpose;
 use plimsoll_statistics::{BoundEvidence, Capacity};
 
@@ -57,6 +58,32 @@ pub(super) fn can_contradict_lower_end(trial: &TrialOutcome, low: f64) -> bool {
 /// of [`backlog_dispersion`].
 pub(super) fn fails_beyond_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
     trial.verdict == Verdict::Fail && !chance_explains_trial(trial, dispersion)
+}
+
+/// Returns the trials with verdicts that agree with the load line. If a trial near the load line
+/// broke the SLO, but chance explains this, the trial supports its rate. The verdict of such a
+/// trial becomes a pass, and its reason states the chance. Trials above `line_rps_max`, the upper
+/// end of the load line's interval in 1/s, keep their verdicts.
+pub(super) fn with_verdicts_by_chance(
+    trials: &[TrialOutcome],
+    line_rps_max: Option<f64>,
+    dispersion: f64,
+) -> Vec<TrialOutcome> {
+    let is_within = |rate: f64| line_rps_max.is_none_or(|max| rate <= max);
+    let verdict_by_chance = |trial: &TrialOutcome| {
+        let passes = is_near_load_line(trial)
+            && trial.verdict == Verdict::Fail
+            && trial.offered_rps().is_some_and(is_within)
+            && chance_explains_trial(trial, dispersion);
+        let mut trial = trial.clone();
+        if passes {
+            trial.verdict = Verdict::Pass;
+            trial.reason = Sentence::from("by chance, ").append_sentence(&trial.reason);
+            trial.evidence.passes_by_chance = true;
+        }
+        trial
+    };
+    trials.iter().map(verdict_by_chance).collect()
 }
 
 /// Returns the sum of the dispersions of arrivals and completions (I_a + I_s in
@@ -175,6 +202,28 @@ pub(super) fn chance_explains_bad_requests(trials: &[&TrialOutcome]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::OfferedLoad;
+
+    #[test]
+    fn chance_changes_only_verdicts_up_to_the_load_line() {
+        let check = |name: &str, rate: f64, backlog_growth_requests: f64, expect: Verdict| {
+            let mut trial =
+                TrialOutcome::one_second_trial(LoadPurpose::Confirm, OfferedLoad::Rate(rate), Verdict::Fail);
+            trial.reason = "the backlog grew".into();
+            trial.evidence.scheduled = 1_000;
+            trial.evidence.backlog_growth_requests = backlog_growth_requests;
+            let shown = &with_verdicts_by_chance(&[trial.clone()], Some(194.0), 1.0)[0];
+            assert_eq!(shown.verdict, expect, "{name}");
+            match expect {
+                Verdict::Pass => assert_eq!(shown.reason, "by chance, the backlog grew".into(), "{name}"),
+                _ => assert_eq!(*shown, trial, "{name}"),
+            }
+        };
+        // The standard deviation of the backlog's growth is about 22 requests.
+        check("a backlog that chance explains", 190.0, 26.0, Verdict::Pass);
+        check("a backlog beyond chance", 190.0, 80.0, Verdict::Fail);
+        check("a rate above the load line", 200.0, 26.0, Verdict::Fail);
+    }
 
     #[test]
     fn tried_rates_move_the_interval_of_a_shared_machine() {

@@ -5,7 +5,7 @@ use super::budget_division::BudgetDivision;
 use super::capacity::saturated_rates;
 use super::chance::{
     TriedRates, backlog_dispersion, breaks_slo_even_if_disturbed, chance_explains_trial, fails_beyond_chance,
-    is_line_supported, is_machine_shared,
+    is_line_supported, is_machine_shared, with_verdicts_by_chance,
 };
 use super::constant_failure::{ConstantFailure, SloBreakKind};
 use super::line_estimate::LineEstimate;
@@ -338,7 +338,11 @@ pub fn findings_from_trials(
         arrivals: settings.arrivals,
         peak: peak::confirmed_peak(history, capacity.as_ref()),
         knee: peak::knee(history),
-        trials: recorded.to_vec(),
+        trials: if quota.is_some() {
+            recorded.to_vec()
+        } else {
+            with_verdicts_by_chance(recorded, load_line.upper, dispersion)
+        },
         stopped_by,
         stalls: known.stalls.clone(),
         constant_failure: failing.filter(|_| lower <= 0.0),

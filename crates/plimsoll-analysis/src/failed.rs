@@ -41,7 +41,8 @@ fn collect_failed_kinds<'a>(loads: impl Iterator<Item = (LoadTag, u64, &'a Run)>
         for answer in &run.failed_answers {
             let (at_ns, requests) = (start_ns.saturating_add(answer.at_ns), count_failed_requests(run, answer));
             let routes = &run.plan.traffic.routes;
-            let route = answer.miss.filter(|_| routes.len() > 1).and_then(|it| routes.get(usize::from(it.route)));
+            let route =
+                answer.failed_check.filter(|_| routes.len() > 1).and_then(|it| routes.get(usize::from(it.route)));
             let route = route.map(|route| route.label.clone());
             let kind = FailedResponseGroup { first: answer.clone(), at_ns, tag, requests, route };
             match kinds.binary_search_by_key(&answer.kind(), |kind| kind.first.kind()) {
@@ -66,7 +67,7 @@ fn collect_failed_kinds<'a>(loads: impl Iterator<Item = (LoadTag, u64, &'a Run)>
 /// way if they have the same HTTP status, gRPC status or unmet expectation, or if their responses
 /// are not HTTP.
 fn count_failed_requests(run: &Run, answer: &FailedResponse) -> u64 {
-    let of_kind = |interval: &plimsoll_model::Interval| match (answer.miss, answer.grpc_status, answer.status) {
+    let of_kind = |interval: &plimsoll_model::Interval| match (answer.failed_check, answer.grpc_status, answer.status) {
         (Some(missed), _, _) => {
             interval.routes.get(missed.route).map_or(0, |figures| figures.ledger.failed[missed.failure as usize])
         }
@@ -87,7 +88,7 @@ fn count_failed_requests(run: &Run, answer: &FailedResponse) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::failed_response::MissedCheck;
+    use plimsoll_model::failed_response::FailedRouteCheck;
     use plimsoll_model::{Interval, LoadCurve, LoadShape, Plan, RedactionLevel};
 
     fn trial_with_failures(start_ns: u64, answers: &[(u16, u64, u64)]) -> Trial {
@@ -122,7 +123,7 @@ mod tests {
         for (route, failure, requests) in
             [(0, RequestFailure::Capture, 2), (1, RequestFailure::Expectation, 3), (1, RequestFailure::Capture, 4)]
         {
-            let (missed, said) = (MissedCheck { route, failure }, (&b"HTTP/1.1 200 OK"[..], &b"{}"[..]));
+            let (missed, said) = (FailedRouteCheck { route, failure }, (&b"HTTP/1.1 200 OK"[..], &b"{}"[..]));
             run.failed_answers.push(FailedResponse::from_failed_check(
                 200 + route,
                 missed,

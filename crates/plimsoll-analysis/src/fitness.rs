@@ -313,7 +313,7 @@ fn check_sampling(facts: &MachineFacts) -> FitnessCheck {
         facts.perf_event_paranoid.map_or_else(String::new, |level| format!(" (perf_event_paranoid is {level})"));
     let remedy = "sudo sysctl -w kernel.perf_event_paranoid=-1, so that explain can name the server's functions";
     match facts.sampling {
-        SamplingAccess::Machine => {
+        SamplingAccess::AllProcesses => {
             create_check("sampling", Fitness::Fit, "plimsoll can sample the functions of all processes", None)
         }
         SamplingAccess::OwnProcesses { in_kernel: true } => {
@@ -388,7 +388,7 @@ mod tests {
             local_ports: 28_232,
             accept_queue_max: 4096,
             memory_available_bytes: 8 << 30,
-            sampling: SamplingAccess::Machine,
+            sampling: SamplingAccess::AllProcesses,
             ..MachineFacts::default()
         }
     }

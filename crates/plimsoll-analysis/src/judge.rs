@@ -121,7 +121,7 @@ pub struct TrialOutcome {
     pub lag_p99_ns: u64,
     /// The verdict on the trial.
     pub verdict: Verdict,
-    /// The reason for the verdict, as one sentence; empty for a pass without a remark.
+    /// The reason for the verdict, as one sentence; empty for a pass without a note.
     pub reason: Sentence,
     /// Further figures that the search uses in addition to the verdict.
     pub evidence: Evidence,
@@ -296,7 +296,7 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
     let mut outcome = TrialOutcome {
         purpose,
         load: match &plan.load.shape {
-            LoadShape::Open { .. } | LoadShape::Given { .. } => {
+            LoadShape::Open { .. } | LoadShape::ArrivalTimes { .. } => {
                 OfferedLoad::Rate(plan.load.shape.curve().stages.last().map_or(0.0, |s| s.to))
             }
             LoadShape::Closed { users } => OfferedLoad::Users(users.max() as u64),

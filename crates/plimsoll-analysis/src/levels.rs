@@ -52,7 +52,7 @@ impl Level {
             LoadShape::Closed { users } => (LoadUnit::Concurrency, users),
             LoadShape::Open { rate, .. } if run.plan.traffic.scenarios.is_empty() => (LoadUnit::Rate, rate),
             LoadShape::Open { rate, .. } => (LoadUnit::Sessions, rate),
-            LoadShape::Given { .. } => return None,
+            LoadShape::ArrivalTimes { .. } => return None,
         };
         let load = curve.max();
         if curve.stages.iter().any(|stage| stage.from != load || stage.to != load) {

@@ -213,7 +213,7 @@ impl OverloadResult {
             seconds: parts.counts_by_second(run.plan.load.warmup_ns..run.window_ns.1),
             recovery_s,
             watched_s: back.map_or(0.0, |back| (back.end - back.start) as f64 / 1e9),
-            retry_after: turned_away.filter_map(|answer| answer.retry_after).reduce(|a, b| a || b),
+            retry_after: turned_away.filter_map(|answer| answer.has_retry_after).reduce(|a, b| a || b),
             verdict,
         }
     }

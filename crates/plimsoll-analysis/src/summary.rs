@@ -238,9 +238,9 @@ impl Summary {
             requests_per_session: if sessions > 0 { (ledger.scheduled as f64 / sessions as f64).max(1.0) } else { 1.0 },
             load,
             routes_sum,
-            addresses: match &run.plan.carriage.unix {
+            addresses: match &run.plan.connection_plan.unix {
                 Some(path) => vec![path.clone()],
-                None => run.plan.carriage.addresses.iter().map(ToString::to_string).collect(),
+                None => run.plan.connection_plan.addresses.iter().map(ToString::to_string).collect(),
             },
             generator,
             interference,
@@ -372,8 +372,8 @@ fn generator_limit(
     }
     if open && generator.sent_share < SENT_SHARE_MIN {
         let share = format::share(generator.sent_share);
-        let connections_max = run.plan.carriage.connections_max;
-        let requests_max = u64::from(connections_max) * u64::from(run.plan.carriage.streams_max.max(1));
+        let connections_max = run.plan.connection_plan.connections_max;
+        let requests_max = u64::from(connections_max) * u64::from(run.plan.connection_plan.streams_max.max(1));
         let waited = connections_open >= u64::from(connections_max) || in_flight_max(run) >= requests_max;
         return Some(match waited {
             // The slow server, not the generator, is the reason for unsent requests.
@@ -384,8 +384,8 @@ fn generator_limit(
                 );
                 let sentence = Sentence::from(text).remedy(Remedy::MaxConnections);
                 // Over HTTP/2 one connection can carry several requests at a time.
-                let carriage = &run.plan.carriage;
-                let shares = carriage.http == HttpChoice::H2 && carriage.streams_max <= 1;
+                let connection_plan = &run.plan.connection_plan;
+                let shares = connection_plan.http == HttpChoice::H2 && connection_plan.streams_max <= 1;
                 let sentence = if shares { sentence.words(", ").remedy(Remedy::Streams) } else { sentence };
                 (false, sentence.words(")"))
             }

@@ -231,7 +231,7 @@ impl TrialWatch {
                 let arrivals = ((expected + spread).ceil() as u64).saturating_add(1);
                 arrivals.saturating_mul(plan.traffic.requests_per_arrival_max())
             }
-            LoadShape::Given { arrivals } => arrivals.count(),
+            LoadShape::ArrivalTimes { arrivals } => arrivals.count(),
             LoadShape::Closed { .. } => u64::MAX,
         };
         let open = plan.load.shape.is_open();

@@ -29,7 +29,7 @@ fn closed_loop_plan() -> PlanRecord {
 }
 
 fn blocks_spec(arms: usize) -> BlocksSpec {
-    let arm = |number: usize| Arm { name: number.to_string(), plan: closed_loop_plan(), started: false };
+    let arm = |number: usize| Arm { name: number.to_string(), plan: closed_loop_plan(), is_started_per_load: false };
     BlocksSpec {
         arms: (0..arms).map(arm).collect(),
         users: None,
@@ -55,7 +55,7 @@ fn search_spec(budget_ns: u64) -> FindSpec {
         budget_ns,
         max_rate: None,
         arrivals: ArrivalSpacing::Constant,
-        first_answer_ns: 0,
+        preflight_response_time_ns: 0,
         profiles: None,
     }
 }
@@ -172,7 +172,7 @@ fn experiment_from_recording(asked: &ExperimentSpec, recorded: &StudyRecord) -> 
         environment: Environment::default(),
         start_notes: StartNotes::default(),
         trials: recorded.trials.clone(),
-        remarks: recorded.remarks.clone(),
+        events: recorded.events.clone(),
         elapsed_ns: Some(recorded.elapsed_ns),
     }
 }
@@ -255,9 +255,9 @@ fn skipped_levels_are_recorded() {
     let recorded =
         simulator::simulate_study(&sweep_spec(&levels, 6), &[limited_concurrency_server(1, 0.5)], 1, NO_INTERFERENCE);
     let unheld: Vec<u32> = recorded
-        .remarks
+        .events
         .iter()
-        .filter_map(|remark| match remark {
+        .filter_map(|event| match event {
             ExperimentEvent::LoadSkipped { tag, reason: LoadSkipReason::NoTime } => Some(tag.turn),
             _ => None,
         })
@@ -269,19 +269,16 @@ fn skipped_levels_are_recorded() {
 /// as the original study. Only the record determines the next step.
 #[test]
 fn a_resumed_study_continues_identically() {
-    let find = ExperimentSpec::Find(FindSpec { first_answer_ns: 2_000_000, ..search_spec(20 * SECOND) });
+    let find = ExperimentSpec::Find(FindSpec { preflight_response_time_ns: 2_000_000, ..search_spec(20 * SECOND) });
     let ladder = ExperimentSpec::Ladder(LadderSpec { blocks: blocks_spec(2) });
     let run = ExperimentSpec::Run(RunSpec { plan: closed_loop_plan(), stop_if: Some("p99>1s".into()), profiles: None });
     let models = [limited_concurrency_server(4, 2000.0), limited_concurrency_server(4, 1500.0)];
     for asked in [run, sweep_spec(&[1, 4, 8], 12), find, prove_spec(Criterion::P99), ladder] {
         let whole = simulator::simulate_study(&asked, &models, 3, NO_INTERFERENCE);
         assert!(whole.step_times.len() > 1);
-        for (elapsed_ns, trials, remarks) in &whole.step_times {
-            let history = History {
-                trials: &whole.trials[..*trials],
-                remarks: &whole.remarks[..*remarks],
-                elapsed_ns: *elapsed_ns,
-            };
+        for (elapsed_ns, trials, events) in &whole.step_times {
+            let history =
+                History { trials: &whole.trials[..*trials], events: &whole.events[..*events], elapsed_ns: *elapsed_ns };
             let step = Study::new(&asked).expect("a question").next(&history);
             match (step, whole.trials.get(*trials)) {
                 (Step::Measure(next), Some(trial)) => {
@@ -427,7 +424,8 @@ fn headroom_is_measured_below_the_line() {
     let asked = ExperimentSpec::Find(FindSpec { planning, ..search_spec(30 * SECOND) });
     let recorded = simulator::simulate_study(&asked, &[limited_concurrency_server(4, 2000.0)], 1, NO_INTERFERENCE);
     assert!(recorded.elapsed_ns <= 30 * SECOND, "{}", recorded.elapsed_ns);
-    let held: Vec<&Trial> = recorded.trials.iter().filter(|trial| trial.tag.purpose == LoadPurpose::Hold).collect();
+    let held: Vec<&Trial> =
+        recorded.trials.iter().filter(|trial| trial.tag.purpose == LoadPurpose::SteadyLoad).collect();
     let experiment = experiment_from_recording(&asked, &recorded);
     let concluded = plimsoll_analysis::finding::compute_finding(&experiment).expect("a finding");
     let plimsoll_analysis::Finding::Find(found) = concluded.doubts_and_figures().1 else { panic!("a search") };

@@ -35,18 +35,18 @@ pub struct AddressSequence {
 }
 
 impl AddressSequence {
-    /// Creates the address sequence of worker `number`. `carriage` contains the target addresses,
-    /// and `sources` the local addresses. Each worker starts at a different address.
+    /// Creates the address sequence of worker `number`. `connection_plan` contains the target
+    /// addresses, and `sources` the local addresses. Each worker starts at a different address.
     pub fn new(
-        carriage: &ConnectionPlan,
+        connection_plan: &ConnectionPlan,
         sources: &[AddressRange],
         number: u64,
         resolved: Option<Arc<ResolvedAddresses>>,
     ) -> AddressSequence {
         let (sources_v4, sources_v6) = sources.iter().partition(|range| range.is_ipv4());
-        let addresses = carriage.addresses.clone();
+        let addresses = connection_plan.addresses.clone();
         AddressSequence {
-            unix: carriage.unix.clone(),
+            unix: connection_plan.unix.clone(),
             active_numbers: (0..addresses.len().min(ADDRESSES_MAX) as u16).collect(),
             addresses,
             sources_v4,
@@ -237,9 +237,9 @@ mod tests {
 
     #[test]
     fn new_addresses_reach_workers_and_keep_numbers() {
-        let carriage = connection_plan(&["10.0.0.1:80", "10.0.0.2:80"]);
-        let resolved = Arc::new(ResolvedAddresses::new(&carriage.addresses));
-        let mut routes = AddressSequence::new(&carriage, &[], 0, Some(Arc::clone(&resolved)));
+        let connection_plan = connection_plan(&["10.0.0.1:80", "10.0.0.2:80"]);
+        let resolved = Arc::new(ResolvedAddresses::new(&connection_plan.addresses));
+        let mut routes = AddressSequence::new(&connection_plan, &[], 0, Some(Arc::clone(&resolved)));
         let address = |text: &str| text.parse::<SocketAddr>().expect("an address");
         resolved.update([]);
         resolved.update([address("10.0.0.3:80"), address("10.0.0.2:80"), address("10.0.0.3:80")]);

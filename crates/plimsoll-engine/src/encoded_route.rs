@@ -181,7 +181,7 @@ impl EncodedRoute {
 
 impl RouteCompiler<'_, '_> {
     pub fn compile(&mut self, route: &Route) -> Result<EncodedRoute, RequestEncodeError> {
-        let mut request = route.as_sent().into_owned();
+        let mut request = route.request_to_send().into_owned();
         let template = RequestTemplate::compile(self.names, route)?;
         if let Some(form) = &template {
             self.values.fill(form, &mut request, &FillContext::for_first_request(self.unix_offset_ns / 1_000_000));

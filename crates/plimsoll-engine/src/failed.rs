@@ -9,7 +9,7 @@
 //! (`plimsoll_model::failed_response`).
 
 use crate::answers::StoredResponse;
-use plimsoll_model::failed_response::{KEPT_RESPONSE_BYTES, KINDS_MAX, MissedCheck};
+use plimsoll_model::failed_response::{FailedRouteCheck, KEPT_RESPONSE_BYTES, KINDS_MAX};
 use plimsoll_model::{CallFault, FailedResponse, GrpcStatus, RedactionLevel};
 use plimsoll_wire::ProtocolError;
 
@@ -118,14 +118,16 @@ impl FailedResponses {
     #[cold]
     pub fn add_failed_check(
         &mut self,
-        missed: MissedCheck,
+        missed: FailedRouteCheck,
         status: u16,
         answer: &StoredResponse,
         content: &[u8],
         at_ns: u64,
         reason: &str,
     ) {
-        if self.failed_checks.len() < KINDS_MAX && self.failed_checks.iter().all(|other| other.miss != Some(missed)) {
+        if self.failed_checks.len() < KINDS_MAX
+            && self.failed_checks.iter().all(|other| other.failed_check != Some(missed))
+        {
             let said = (&answer.status_line(status)[..], content);
             self.failed_checks.push(FailedResponse::from_failed_check(
                 status,

@@ -113,8 +113,8 @@ impl<'p> RouteCheck<'p> {
     pub fn check(&mut self, route: &Route, text: Option<&Arc<dyn GrpcMessageConverter>>) -> Result<(), Error> {
         let RouteCheck { plan, names, values, patterns } = self;
         let plan = *plan;
-        if !route.template_parts.any_template() {
-            encode_request(plan, &route.as_sent()).map_err(RequestEncodeError::Request)?;
+        if !route.template_flags.any_template() {
+            encode_request(plan, &route.request_to_send()).map_err(RequestEncodeError::Request)?;
             return Ok(());
         }
         let mut compiler = RouteCompiler { plan, names, values, patterns, unix_offset_ns: 0, cookies: false };

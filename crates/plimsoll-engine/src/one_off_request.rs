@@ -154,11 +154,11 @@ mod tests {
         let path = JsonPath::parse("$.token").expect("a path");
         let captures = vec![ResponseCapture { name: "token".into(), from: CaptureSource::Json(path), default: None }];
         let post = Request { method: "POST".into(), target: "/{{ seq() }}".into(), ..Request::get_root() };
-        let template_parts = TemplateFlags { target: true, ..TemplateFlags::default() };
-        let login = Route { captures, template_parts, ..Route::new(post) };
+        let template_flags = TemplateFlags { target: true, ..TemplateFlags::default() };
+        let login = Route { captures, template_flags, ..Route::new(post) };
         plan.traffic.setup_teardown.setup = vec![OneOffRoute { route: login.clone(), times: 2, may_fail: false }];
         let target = Request { target: "/{{ token }}".into(), ..Request::get_root() };
-        plan.traffic.routes = vec![Route { template_parts, ..Route::new(target) }];
+        plan.traffic.routes = vec![Route { template_flags, ..Route::new(target) }];
         let mut once = OneOffRequest::compile(&plan, &login).expect("compiles");
         for (number, expect) in [(0, &b"POST /1 "[..]), (1, b"POST /2 ")] {
             assert!(once.encode_repetition(number).h1().starts_with(expect), "{number}");

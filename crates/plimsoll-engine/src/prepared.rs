@@ -159,8 +159,8 @@ pub fn prepare_with_helpers(
             prepared.workers.abandon_reasons.push(abandon_reason);
             job.source = job.source.with_author(author, schedule.is_open());
             if let Some(address) = address {
-                let carriage = ConnectionPlan { addresses: vec![address], ..plan.connection_plan.clone() };
-                job.addresses = AddressSequence::new(&carriage, &injector.sources, u64::from(job.number), None);
+                let connection_plan = ConnectionPlan { addresses: vec![address], ..plan.connection_plan.clone() };
+                job.addresses = AddressSequence::new(&connection_plan, &injector.sources, u64::from(job.number), None);
             }
         }
         let (close_reset, stop) = (plan.connection_plan.close_reset, Arc::clone(&prepared.workers.stop));
@@ -264,7 +264,7 @@ impl PreparedLoad {
         self.workers.join();
         let mut run = self.collector.finish();
         if let Some((resolved, _)) = &self.resolved {
-            run.plan.carriage.addresses = resolved.all_addresses();
+            run.plan.connection_plan.addresses = resolved.all_addresses();
         }
         run
     }

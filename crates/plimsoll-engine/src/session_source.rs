@@ -294,9 +294,9 @@ mod tests {
         let mut plan = Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) });
         let route = |target: &str, header: Option<&str>| {
             let headers = header.map(|value| ("Authorization".to_owned(), value.to_owned())).into_iter().collect();
-            let template_parts =
+            let template_flags =
                 TemplateFlags { target: target.contains("{{"), headers: header.is_some(), body: false };
-            Route { template_parts, ..Route::new(Request { target: target.into(), headers, ..Request::get_root() }) }
+            Route { template_flags, ..Route::new(Request { target: target.into(), headers, ..Request::get_root() }) }
         };
         let mut login = route("/login?u={{ user.name }}", None);
         login.captures = vec![ResponseCapture {

@@ -58,7 +58,7 @@ impl Source {
             cookies,
         };
         if let [only] = plan.traffic.routes.as_slice()
-            && !only.template_parts.any_template()
+            && !only.template_flags.any_template()
             && only.redirects_max == 0
             && plan.traffic.choice == RouteChoice::Weighted
         {
@@ -72,7 +72,7 @@ impl Source {
             RouteChoice::Scenarios => {
                 Source::Sessions(Box::new(SessionSource::new(plan, &names, filled(routes), users)?))
             }
-            RouteChoice::Listed => {
+            RouteChoice::RequestList => {
                 let listed = plan.traffic.request_list.as_ref().ok_or(RequestEncodeError::MissingRequestList)?;
                 Source::Replayed { routes, requests: ReplaySource::compile(plan, listed)? }
             }
@@ -425,7 +425,7 @@ mod tests {
     use super::*;
     use plimsoll_model::data::{RowChoice, ValueTable};
     use plimsoll_model::{
-        LoadCurve, LoadShape, Outcome, ReplayFacts, Request, RequestList, RequestListEntry, RequestPaths,
+        LoadCurve, LoadShape, Outcome, ReplayFacts, Request, RequestList, RequestListEntry, RequestTargets,
     };
     use plimsoll_wire::h1;
     use std::sync::Arc;
@@ -488,7 +488,7 @@ mod tests {
         for route in &mut plan.traffic.routes {
             route.request.target = "/{{ seq() }}/{{ uuid() }}/{{ int(1,1000000) }}".into();
             route.request.body = b"{{ text(20) }}{{ seq() }}".to_vec();
-            route.template_parts = plimsoll_model::traffic::TemplateFlags { target: true, headers: false, body: true };
+            route.template_flags = plimsoll_model::traffic::TemplateFlags { target: true, headers: false, body: true };
         }
         let whole = Source::compile(&plan).expect("compiles");
         let one = user_requests(&whole, 1, 6, 20);
@@ -511,7 +511,7 @@ mod tests {
         (0..7).for_each(|row| data.push([format!("u{row}").as_str()].into_iter()).expect("room"));
         plan.traffic.data = vec![Arc::new(data)];
         plan.traffic.routes[0].request.target = "/{{ user.id }}".into();
-        plan.traffic.routes[0].template_parts.target = true;
+        plan.traffic.routes[0].template_flags.target = true;
         let whole = Source::compile(&plan).expect("compiles");
         let mut seen = Vec::new();
         for index in 0..2 {
@@ -555,9 +555,9 @@ mod tests {
     #[test]
     fn a_request_list_is_sent_in_order() {
         let mut plan = plan_with_weights(&[1, 1]);
-        (plan.traffic.routes[1].request.method, plan.traffic.choice) = ("HEAD".into(), RouteChoice::Listed);
+        (plan.traffic.routes[1].request.method, plan.traffic.choice) = ("HEAD".into(), RouteChoice::RequestList);
         assert!(matches!(Source::compile(&plan), Err(RequestEncodeError::MissingRequestList)));
-        let mut targets = RequestPaths::default();
+        let mut targets = RequestTargets::default();
         ["/a", "/b?c=d"].iter().for_each(|target| _ = targets.push(target));
         let entry = |(target, route, status)| RequestListEntry { target, route, status };
         let entries = [(0, 0, 200), (1, 1, 404), (1, 0, 500)].map(entry).to_vec();

@@ -331,7 +331,7 @@ impl RequestTemplate {
 
     /// Compiles the templates in the request of `route`. Returns `None` if the request is fixed.
     pub fn compile(names: &TemplateNames, route: &Route) -> Result<Option<RequestTemplate>, TemplateCompileError> {
-        if !route.template_parts.any_template() {
+        if !route.template_flags.any_template() {
             return Ok(None);
         }
         let pieces = |is: bool, text: &str, within: RequestSection| match is {
@@ -340,10 +340,10 @@ impl RequestTemplate {
         };
         let Request { target, headers, body, .. } = &route.request;
         let headers =
-            headers.iter().map(|(_, value)| pieces(route.template_parts.headers, value, RequestSection::Header));
-        let body = if route.template_parts.body { Some(compile_body(names, body)?) } else { None };
+            headers.iter().map(|(_, value)| pieces(route.template_flags.headers, value, RequestSection::Header));
+        let body = if route.template_flags.body { Some(compile_body(names, body)?) } else { None };
         Ok(Some(RequestTemplate {
-            target: pieces(route.template_parts.target, target, RequestSection::Target)?,
+            target: pieces(route.template_flags.target, target, RequestSection::Target)?,
             headers: headers.collect::<Result<_, _>>()?,
             body,
         }))
@@ -608,7 +608,7 @@ mod tests {
             body: body.into(),
             ..Request::get_root()
         });
-        route.template_parts = TemplateFlags { target: true, headers: true, body: true };
+        route.template_flags = TemplateFlags { target: true, headers: true, body: true };
         plan.traffic.routes = vec![route.clone()];
         let form =
             RequestTemplate::compile(&TemplateNames::new(&plan), &route).expect("compiles").expect("is filled in");
@@ -656,7 +656,7 @@ mod tests {
             body: b"\xff{{ seq() }}{{ '{{' }}\xfe}}{{ user.name }}\x80".to_vec(),
             ..Request::get_root()
         });
-        route.template_parts = TemplateFlags { target: false, headers: false, body: true };
+        route.template_flags = TemplateFlags { target: false, headers: false, body: true };
         plan.traffic.routes = vec![route.clone()];
         let form =
             RequestTemplate::compile(&TemplateNames::new(&plan), &route).expect("compiles").expect("is filled in");
@@ -677,7 +677,7 @@ mod tests {
         let body: String =
             (0..VALUE_COUNT).map(|n| format!("{{{{ int(1,9) }}}}{{{{ env.V{n} }}}}{{{{ c{n} }}}}")).collect();
         let mut route = Route::new(Request { body: body.into(), ..Request::get_root() });
-        route.template_parts = TemplateFlags { body: true, ..TemplateFlags::default() };
+        route.template_flags = TemplateFlags { body: true, ..TemplateFlags::default() };
         let began_ns = plimsoll_sys::clock::thread_cpu_ns();
         let form =
             RequestTemplate::compile(&TemplateNames::new(&plan), &route).expect("compiles").expect("is filled in");

@@ -66,19 +66,19 @@ impl AllowList {
     /// Checks whether the list permits the target addresses of a plan. An error is a sentence to
     /// which the coordinator adds the agent's name.
     pub fn check(&self, plan: &Plan) -> Result<(), String> {
-        let carriage = &plan.connection_plan;
-        if carriage.unix.is_some() {
+        let connection_plan = &plan.connection_plan;
+        if connection_plan.unix.is_some() {
             return Err("the agent never sends load to unix sockets: name a host and port".to_owned());
         }
-        if carriage.resolve.is_some() {
+        if connection_plan.resolve.is_some() {
             return Err("the agent sends load only to addresses that the agent checked before the load: leave \
                 --resolve-every out"
                 .to_owned());
         }
-        if carriage.addresses.is_empty() {
+        if connection_plan.addresses.is_empty() {
             return Err("the load plan has no target address".to_owned());
         }
-        match carriage.addresses.iter().find(|address| !self.is_permitted(address)) {
+        match connection_plan.addresses.iter().find(|address| !self.is_permitted(address)) {
             None => Ok(()),
             Some(address) if is_metadata_service(&address.ip()) => Err(format!(
                 "the agent never sends load to {address}, where clouds serve a machine's credentials: choose \

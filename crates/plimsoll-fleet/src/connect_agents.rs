@@ -55,7 +55,7 @@ pub fn refuse_local_only_options(plan: &Plan, settings: &ExperimentSettings<Stri
 
 /// Checks that the user's options for a fleet are valid, without connecting to the fleet.
 pub fn check_fleet_options(fleet: &FleetSettings) -> Result<(), String> {
-    let place = FleetLocation::parse(&fleet.place).map_err(|why| format!("--fleet: {why}"))?;
+    let place = FleetLocation::parse(&fleet.url).map_err(|why| format!("--fleet: {why}"))?;
     let is_bus = matches!(place, FleetLocation::Bus(_));
     let choice =
         fleet.agents.as_deref().map(AgentChoice::parse).transpose().map_err(|why| format!("--agents: {why}"))?;
@@ -137,7 +137,7 @@ pub fn connect_fleet(
         system: system_identifier(),
         key,
     };
-    match FleetLocation::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
+    match FleetLocation::parse(&fleet.url).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
         FleetLocation::Ssh(hosts) => check_and_share_load(
             ssh::start_agents(&hosts, fleet.copied, &AllowList::list_text(&targets), wishes)?,
             fleet,
@@ -178,7 +178,7 @@ fn connect_on_bus(
 /// Returns the status of the agents of a fleet, without running a load.
 pub fn query_agent_status(fleet: &FleetSettings) -> Result<Vec<AgentStatus>, Failure> {
     let wishes = options_without_load(None);
-    match FleetLocation::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
+    match FleetLocation::parse(&fleet.url).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
         FleetLocation::Ssh(hosts) => Ok(ssh::start_agents(&hosts, fleet.copied, "", wishes)?.status()),
         FleetLocation::Bus(address) => {
             Ok(connect_on_bus(&BusAccess::from_environment(address), fleet, wishes)?.status())
@@ -201,7 +201,7 @@ pub type AgentCalibrations = Vec<Result<AgentCalibration, (String, String)>>;
 /// Calibrates the agents of a fleet and stores the results.
 pub fn calibrate_fleet(fleet: &FleetSettings) -> Result<AgentCalibrations, Failure> {
     let wishes = options_without_load(TaskKey::key_from_environment()?.map(Arc::new));
-    let found = match FleetLocation::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
+    let found = match FleetLocation::parse(&fleet.url).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
         FleetLocation::Ssh(hosts) => calibrate_agents(ssh::start_agents(&hosts, fleet.copied, "", wishes)?),
         FleetLocation::Bus(address) => {
             calibrate_agents(connect_on_bus(&BusAccess::from_environment(address), fleet, wishes)?)

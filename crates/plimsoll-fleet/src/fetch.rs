@@ -211,7 +211,7 @@ impl StoredLoad {
                 adjustments: Vec::new(),
             },
             trials: vec![Trial { tag: LoadTag::for_purpose(LoadPurpose::Run), start_ns: 0, run }],
-            remarks: vec![ExperimentEvent::Broken {
+            events: vec![ExperimentEvent::Aborted {
                 reason: "the coordinator (the plimsoll that started the run) was lost".to_owned(),
             }],
             elapsed_ns,

@@ -500,7 +500,7 @@ impl<B: Bus> FleetLoad<B> {
                 merge.mark_part_lost(
                     part,
                     &why,
-                    self.may_continue && self.options.on_loss == AgentLossPolicy::Go,
+                    self.may_continue && self.options.on_loss == AgentLossPolicy::Continue,
                     on_tick,
                 )
             }

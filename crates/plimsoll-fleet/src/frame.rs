@@ -335,7 +335,7 @@ mod tests {
         series.push(SeriesSample { at_ns: 86_400_000_000_000, value: 5e6 });
         let mut probes = Probes { missing: vec!["it has too many threads".to_owned()], cpu_ns: 3, ..Probes::default() };
         probes.series.insert(name.to_owned(), series);
-        probes.sampled.refused = Some("the kernel permits it to root only".to_owned());
+        probes.sampled.missing_reason = Some("the kernel permits it to root only".to_owned());
         probes
     }
 

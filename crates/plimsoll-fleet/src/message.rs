@@ -318,7 +318,7 @@ fn sanitize_readings(probes: &mut Probes) -> bool {
         sanitize_sentence(&mut server.name);
         sanitize_sentence(&mut server.found_by);
     }
-    probes.sampled.refused.iter_mut().for_each(sanitize_sentence);
+    probes.sampled.missing_reason.iter_mut().for_each(sanitize_sentence);
     are_series && probes.series.len() <= SERIES_MAX
 }
 

@@ -80,7 +80,7 @@ fn start_remote_measurement(
             "--watch: the server of a unix socket is on this machine: leave --watch out, or name a host and port",
         ));
     }
-    let host = parse_watch_host(&watch.place).map_err(|why| Failure::usage(format!("--watch: {why}")))?;
+    let host = parse_watch_host(&watch.url).map_err(|why| Failure::usage(format!("--watch: {why}")))?;
     let failed = |why: String| Failure::cannot_start(format!("--watch: {}: {why}", host.name));
     let program = if watch.copied { Some(read_own_executable(COPY_FLAG)?) } else { None };
     let bus = PipeBus::start(vec![remote_agent_command(&host, "--watch-only", program, COPY_FLAG)])?;

@@ -381,18 +381,18 @@ fn fit_plan_to_machine(
     match &mut part.load.shape {
         LoadShape::Closed { users } => {
             *users = users.scale_levels(stripe.share());
-            injector = injector.with_workers_at_most(stripe.max_items(plan.load.shape.curve().max() as u64));
+            injector = injector.with_workers_at_most(stripe.items_max_among(plan.load.shape.curve().max() as u64));
         }
-        LoadShape::Open { .. } | LoadShape::Given { .. } => {
+        LoadShape::Open { .. } | LoadShape::ArrivalTimes { .. } => {
             part.connection_plan.connections_max =
-                stripe.max_items(u64::from(plan.connection_plan.connections_max)) as u32;
+                stripe.items_max_among(u64::from(plan.connection_plan.connections_max)) as u32;
         }
     }
     let fixed = FixedSettings { threads: task.workers.is_some(), connections: false };
     let fitted =
         capacity::fit_to_machine(&mut part, &mut injector, fixed, is_local, &ConnectionLimits::limits_of_machine())?;
-    if matches!(plan.load.shape, LoadShape::Open { .. } | LoadShape::Given { .. }) {
-        let whole = stripe.total_items(u64::from(part.connection_plan.connections_max));
+    if matches!(plan.load.shape, LoadShape::Open { .. } | LoadShape::ArrivalTimes { .. }) {
+        let whole = stripe.estimate_schedule_items(u64::from(part.connection_plan.connections_max));
         plan.connection_plan.connections_max =
             u32::try_from(whole).unwrap_or(u32::MAX).min(plan.connection_plan.connections_max);
     }

@@ -103,7 +103,7 @@ fn run_stripes_in_one_process(plan: &Plan, stripes: &[Stripe]) -> Run {
 fn three_agents_give_the_same_run_as_one_process() {
     for seed in 0..20 {
         let weather = if seed == 0 { MessageFaults::default() } else { SEVERE_MESSAGE_FAULTS };
-        let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
+        let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Continue);
         for load in 0..2 {
             let plan = two_route_plan(seed * 10 + load);
             let run = run(&mut fleet, &plan, true);
@@ -129,7 +129,7 @@ fn weighted_stripes(weights: &[u32]) -> Vec<Stripe> {
 fn weighted_agents_give_the_same_run_as_one_process() {
     for (seed, weights) in [(0, vec![2, 1, 1]), (1, vec![1, 2, 7]), (2, vec![61, 13, 54]), (3, vec![5, 5, 5])] {
         let weather = if seed == 0 { MessageFaults::default() } else { SEVERE_MESSAGE_FAULTS };
-        let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
+        let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Continue);
         fleet.set_weights(weights.clone(), None);
         let plan = two_route_plan(seed);
         let run = run(&mut fleet, &plan, true);
@@ -154,7 +154,7 @@ fn weighted_agents_give_the_same_run_as_one_process() {
 
 #[test]
 fn remaining_agents_keep_their_proportions_after_a_loss() {
-    let mut fleet = start_fleet(SimBus::new(3, MessageFaults::default(), 7), AgentLossPolicy::Go);
+    let mut fleet = start_fleet(SimBus::new(3, MessageFaults::default(), 7), AgentLossPolicy::Continue);
     fleet.set_weights(vec![4, 2, 1], None);
     fleet.bus_mut().agents[1].killed_ns = Some((6 * SECOND_NS, true));
     let plan = two_route_plan(1);
@@ -171,7 +171,7 @@ fn remaining_agents_keep_their_proportions_after_a_loss() {
 fn a_full_disk_loses_the_agent_but_keeps_its_results() {
     for seed in 0..10 {
         let weather = if seed < 5 { MessageFaults::default() } else { SEVERE_MESSAGE_FAULTS };
-        let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
+        let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Continue);
         let plan = two_route_plan(seed);
         fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
         let origin_ns = fleet.bus().now_ns() + 3 * SECOND_NS;
@@ -205,11 +205,11 @@ fn a_full_disk_loses_the_agent_but_keeps_its_results() {
 #[test]
 fn agents_are_calibrated_despite_message_faults() {
     for (seed, weather) in [(1, MessageFaults::default()), (2, SEVERE_MESSAGE_FAULTS)] {
-        let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
+        let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Continue);
         let found = fleet.calibrate_each_agent().unwrap_or_else(|failure| panic!("{failure}"));
         assert_eq!(found, [0, 1, 2].map(|agent| Ok(simulated_calibration(agent))), "seed {seed}");
     }
-    let mut fleet = start_fleet(SimBus::new(2, MessageFaults::default(), 1), AgentLossPolicy::Go);
+    let mut fleet = start_fleet(SimBus::new(2, MessageFaults::default(), 1), AgentLossPolicy::Continue);
     fleet.bus_mut().agents[1].killed_ns = Some((0, true));
     let found = fleet.calibrate_each_agent().unwrap_or_else(|failure| panic!("{failure}"));
     assert!(found[0].is_ok() && found[1] == Err("its ssh ended".to_owned()), "{found:?}");
@@ -220,7 +220,7 @@ fn requests_of_a_lost_agent_count_as_unsent() {
     for seed in 0..20 {
         let (tells, weather) =
             (seed % 2 == 0, if seed < 10 { MessageFaults::default() } else { SEVERE_MESSAGE_FAULTS });
-        let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
+        let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Continue);
         let plan = two_route_plan(seed);
         fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
         let origin_ns = fleet.bus().now_ns() + 3 * SECOND_NS;
@@ -245,7 +245,7 @@ fn requests_of_a_lost_agent_count_as_unsent() {
 
 #[test]
 fn a_study_continues_with_new_shares_after_an_agent_is_lost() {
-    let mut fleet = start_fleet(SimBus::new(3, MessageFaults::default(), 7), AgentLossPolicy::Go);
+    let mut fleet = start_fleet(SimBus::new(3, MessageFaults::default(), 7), AgentLossPolicy::Continue);
     fleet.bus_mut().agents[0].killed_ns = Some((6 * SECOND_NS, true));
     let plan = two_route_plan(1);
     let lost = run(&mut fleet, &plan, false);
@@ -270,7 +270,7 @@ fn the_stop_policy_ends_load_and_study_after_a_loss() {
 #[test]
 fn an_interrupt_ends_all_loads_within_a_second() {
     for (seed, weather) in [(1, MessageFaults::default()), (2, SEVERE_MESSAGE_FAULTS)] {
-        let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
+        let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Continue);
         let plan = two_route_plan(seed);
         fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
         let origin_ns = fleet.bus().now_ns() + 3 * SECOND_NS;
@@ -293,7 +293,7 @@ fn an_interrupt_ends_all_loads_within_a_second() {
 
 #[test]
 fn a_load_without_a_coordinator_ends_with_its_lease() {
-    let mut fleet = start_fleet(SimBus::new(3, MessageFaults::default(), 3), AgentLossPolicy::Go);
+    let mut fleet = start_fleet(SimBus::new(3, MessageFaults::default(), 3), AgentLossPolicy::Continue);
     let mut plan = two_route_plan(3);
     plan.load.duration_ns = Some(60 * SECOND_NS);
     fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
@@ -317,14 +317,15 @@ fn a_clock_with_an_uncertain_offset_is_refused() {
     let far = MessageFaults { delay_ns: 100 * MILLISECOND_NS, ..MessageFaults::default() };
     let bus = SimBus::new(2, far, 1);
     let names = bus.agent_names();
-    let failure = start_fleet(bus, AgentLossPolicy::Go).refuse_mismatched_agents().expect_err("too far").to_string();
+    let failure =
+        start_fleet(bus, AgentLossPolicy::Continue).refuse_mismatched_agents().expect_err("too far").to_string();
     assert!(
         failure.contains("the clock of agent load0 may be wrong by 10") && failure.contains("--max-skew allows 60ms"),
         "{failure}"
     );
     let mut silent = SimBus::new(2, MessageFaults::default(), 1);
     silent.agents[1].disconnected_ns = (0, u64::MAX);
-    let failure = FleetLoad::wait_for_agents(silent, &names, fleet_options(AgentLossPolicy::Go))
+    let failure = FleetLoad::wait_for_agents(silent, &names, fleet_options(AgentLossPolicy::Continue))
         .err()
         .expect("nobody")
         .to_string();
@@ -351,7 +352,7 @@ fn every_request_has_an_outcome_under_random_agent_faults() {
     for seed in 0..200 {
         let mut rng = Rng::for_stream(seed, 99);
         let weather = if rng.uniform_below(2) == 0 { MessageFaults::default() } else { SEVERE_MESSAGE_FAULTS };
-        let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
+        let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Continue);
         let plan = two_route_plan(seed);
         fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
         let origin_ns = fleet.bus().now_ns() + 3 * SECOND_NS;
@@ -393,7 +394,7 @@ fn every_request_has_an_outcome_under_random_agent_faults() {
 
 #[test]
 fn a_hundred_agents_give_the_same_run_as_one_process() {
-    let mut fleet = start_fleet(SimBus::new(100, SEVERE_MESSAGE_FAULTS, 5), AgentLossPolicy::Go);
+    let mut fleet = start_fleet(SimBus::new(100, SEVERE_MESSAGE_FAULTS, 5), AgentLossPolicy::Continue);
     let mut plan = two_route_plan(5);
     plan.traffic.routes.push(plan.traffic.routes[0].clone());
     plan.load.duration_ns = Some(2 * SECOND_NS);

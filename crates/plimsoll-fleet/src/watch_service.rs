@@ -76,7 +76,7 @@ fn send_readings(watcher: &Watcher, sample: Option<u32>, send: &dyn Fn(&ToCoordi
 /// Starts to measure a server. An error is a sentence without the agent's name.
 fn start_server_probes(task: &WatchTask) -> Result<Watcher, String> {
     let (pid, process, cgroup) = (task.pid, task.process.clone(), task.cgroup.clone());
-    let settings = ProbesSettings { none: false, pid, process, metrics: None, cgroup, watch: None };
+    let settings = ProbesSettings { is_disabled: false, pid, process, metrics: None, cgroup, watch: None };
     let effort = if task.thorough { ProbeEffort::Thorough } else { ProbeEffort::Little };
     Watcher::begin_for_remote_load(&settings, &task.addresses, effort).map_err(|failure| failure.to_string())
 }

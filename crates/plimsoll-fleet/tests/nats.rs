@@ -128,7 +128,7 @@ impl NatsTestServer {
             workers: Some(1),
             spin: Spin::Off,
             preflight: true,
-            on_loss: AgentLossPolicy::Go,
+            on_loss: AgentLossPolicy::Continue,
             skew_ns_max: SECOND_NS,
             system: String::new(),
             key: None,

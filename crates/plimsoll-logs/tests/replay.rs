@@ -224,8 +224,8 @@ proptest! {
             let listed = traffic.request_list.as_deref().expect("a list");
             prop_assert!(listed.is_consistent(traffic.routes.len()) && listed.sessions.is_some() && load.arrivals.is_none());
             let facts = listed.facts.sessions.expect("facts");
-            prop_assert!(facts.sessions > 0 && facts.busiest_second <= facts.busiest_minute);
-            prop_assert!(facts.busiest_minute <= listed.entries.len() as u64);
+            prop_assert!(facts.sessions > 0 && facts.busiest_second_requests <= facts.busiest_minute_requests);
+            prop_assert!(facts.busiest_minute_requests <= listed.entries.len() as u64);
         }
         if let Ok(load) = gathered.and_then(|gathered| gathered.to_replay(&timing)) {
             let traffic = traffic(&load);

@@ -108,7 +108,7 @@ impl BlocksSpec {
 impl FindSpec {
     fn is_within_limits(&self) -> bool {
         self.base.is_within_limits()
-            && is_valid_time_ns(self.budget_ns.max(self.first_answer_ns))
+            && is_valid_time_ns(self.budget_ns.max(self.preflight_response_time_ns))
             && self.max_rate.is_none_or(|rate| (0.0..=LEVEL_MAX).contains(&rate))
             && self.planning.headroom.is_none_or(|share| (0.0..1.0).contains(&share))
             && self.planning.soak_ns.is_none_or(is_valid_time_ns)
@@ -165,10 +165,10 @@ impl ExperimentSettings<RedactedText> {
                 let is_text = |text: &str| text.len() <= MACHINE_TEXT_BYTES_MAX;
                 is_valid_time_ns(fleet.skew_ns_max)
                     && fleet.wait_ns.is_none_or(is_valid_time_ns)
-                    && is_text(&fleet.place)
+                    && is_text(&fleet.url)
                     && fleet.agents.as_deref().is_none_or(is_text)
             })
-            && self.probes.watch.as_ref().is_none_or(|watch| watch.place.len() <= MACHINE_TEXT_BYTES_MAX)
+            && self.probes.watch.as_ref().is_none_or(|watch| watch.url.len() <= MACHINE_TEXT_BYTES_MAX)
     }
 }
 
@@ -198,8 +198,8 @@ impl Plan {
 /// given arrival time.
 fn has_valid_request_list(plan: &Plan) -> bool {
     let moments = match &plan.load.shape {
-        LoadShape::Given { arrivals } if !arrivals.has_starts() => return false,
-        LoadShape::Given { arrivals } => Some(arrivals.count()),
+        LoadShape::ArrivalTimes { arrivals } if !arrivals.has_starts() => return false,
+        LoadShape::ArrivalTimes { arrivals } => Some(arrivals.count()),
         LoadShape::Open { arrivals: ArrivalSpacing::Replayed, .. }
             if plan.traffic.request_list.as_ref().is_none_or(|listed| listed.sessions.is_none()) =>
         {
@@ -208,13 +208,13 @@ fn has_valid_request_list(plan: &Plan) -> bool {
         LoadShape::Open { .. } | LoadShape::Closed { .. } => None,
     };
     match (&plan.traffic.request_list, plan.traffic.choice) {
-        (Some(listed), RouteChoice::Listed) => {
+        (Some(listed), RouteChoice::RequestList) => {
             let count = listed.entries.len() as u64;
             count > 0
                 && moments.is_none_or(|moments| moments == count)
                 && listed.is_consistent(plan.traffic.routes.len())
         }
-        (listed, choice) => listed.is_none() && choice != RouteChoice::Listed,
+        (listed, choice) => listed.is_none() && choice != RouteChoice::RequestList,
     }
 }
 
@@ -223,7 +223,7 @@ fn has_valid_request_list(plan: &Plan) -> bool {
 fn has_valid_scenarios(traffic: &Traffic) -> bool {
     let scenarios = &traffic.scenarios;
     match traffic.choice {
-        RouteChoice::Weighted | RouteChoice::Listed => scenarios.is_empty(),
+        RouteChoice::Weighted | RouteChoice::RequestList => scenarios.is_empty(),
         RouteChoice::Scenarios => {
             (1..=ROUTES_MAX).contains(&scenarios.len())
                 && scenarios.iter().all(|scenario| scenario.is_sound(traffic.routes.len()))

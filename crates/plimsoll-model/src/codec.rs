@@ -90,7 +90,7 @@ pub enum Frame {
         failed_answers: Vec<FailedResponse>,
     },
     /// An event of the experiment that belongs to no load.
-    Remark(ExperimentEvent),
+    Event(ExperimentEvent),
     /// The experiment has ended. The run file of a finished experiment ends with the frame
     /// `ExperimentEnd`.
     ExperimentEnd {
@@ -148,7 +148,7 @@ const KIND_INTERVAL: u8 = 3;
 const KIND_TRIAL_END: u8 = 4;
 const KIND_EXPERIMENT_END: u8 = 5;
 const KIND_PROBES: u8 = 6;
-const KIND_REMARK: u8 = 7;
+const KIND_EVENT: u8 = 7;
 const KIND_SAMPLED: u8 = 8;
 const KIND_AGENTS: u8 = 9;
 /// The largest kind of frame that this version of plimsoll knows. Frames with a larger kind come
@@ -200,9 +200,9 @@ impl Frame {
                 append_json(out, &TrialEnd { ending, window_ns, start_ns, addresses, failed_answers });
                 KIND_TRIAL_END
             }
-            Frame::Remark(remark) => {
-                append_json(out, remark);
-                KIND_REMARK
+            Frame::Event(event) => {
+                append_json(out, event);
+                KIND_EVENT
             }
             Frame::ExperimentEnd { elapsed_ns, summary } => {
                 append_json(out, &ExperimentEnd { elapsed_ns: *elapsed_ns, summary: summary.clone() });
@@ -239,7 +239,7 @@ impl Frame {
                     serde_json::from_slice(payload).ok()?;
                 Some(Frame::TrialEnd { ending, window_ns, start_ns, addresses, failed_answers })
             }
-            KIND_REMARK => serde_json::from_slice(payload).ok().map(Frame::Remark),
+            KIND_EVENT => serde_json::from_slice(payload).ok().map(Frame::Event),
             KIND_SAMPLED => serde_json::from_slice(payload).ok().map(|sampled| Frame::Sampled(Box::new(sampled))),
             KIND_AGENTS => serde_json::from_slice(payload).ok().map(Frame::Agents),
             KIND_EXPERIMENT_END => {
@@ -441,7 +441,7 @@ pub struct InvalidFrame;
 
 /// Reads the first frame of a stream of bytes. Returns the frame and its length in bytes; `None`
 /// means that the frame is not complete yet. The numbers of a load's frames are checked against
-/// [`crate::bounds`]. The other frames ([`Frame::Experiment`], [`Frame::Remark`],
+/// [`crate::bounds`]. The other frames ([`Frame::Experiment`], [`Frame::Event`],
 /// [`Frame::ExperimentEnd`]) are not checked.
 pub fn read_first_frame(bytes: &[u8]) -> Result<Option<(Frame, usize)>, InvalidFrame> {
     let Some(head) = bytes.get(..FRAME_HEAD_BYTES) else { return Ok(None) };
@@ -467,7 +467,7 @@ pub fn read_first_frame(bytes: &[u8]) -> Result<Option<(Frame, usize)>, InvalidF
                 && failed_answers.len() <= KINDS_MAX
                 && failed_answers.iter().all(|answer| answer.at_ns <= TIME_NS_MAX)
         }
-        Frame::Experiment(_) | Frame::Remark(_) | Frame::ExperimentEnd { .. } => true,
+        Frame::Experiment(_) | Frame::Event(_) | Frame::ExperimentEnd { .. } => true,
     };
     if is_within_limits { Ok(Some((frame, next))) } else { Err(InvalidFrame) }
 }
@@ -485,7 +485,7 @@ fn experiment_from_header(header: RunFileHeader) -> Experiment {
         environment: header.environment,
         start_notes: header.start_notes,
         trials: Vec::new(),
-        remarks: Vec::new(),
+        events: Vec::new(),
         elapsed_ns: None,
     }
 }
@@ -531,9 +531,9 @@ fn add_frame(experiment: &mut Experiment, frame: Frame) -> bool {
             run.ending = Some(ending);
             run.failed_answers = failed_answers;
             run.window_ns = window_ns;
-            run.plan.carriage.addresses = addresses;
+            run.plan.connection_plan.addresses = addresses;
         }
-        (Frame::Remark(remark), _) => experiment.remarks.push(remark),
+        (Frame::Event(event), _) => experiment.events.push(event),
         (Frame::ExperimentEnd { elapsed_ns, summary: _ }, _) if elapsed_ns <= TIME_NS_MAX => {
             experiment.elapsed_ns = Some(elapsed_ns)
         }
@@ -585,14 +585,14 @@ pub fn encode(experiment: &Experiment) -> Vec<u8> {
             Frame::Agents(trial.run.agents.clone()).encode(&mut out);
         }
         if let Some(ending) = trial.run.ending.clone() {
-            let addresses = trial.run.plan.carriage.addresses.clone();
+            let addresses = trial.run.plan.connection_plan.addresses.clone();
             let (window_ns, start_ns) = (trial.run.window_ns, trial.start_ns);
             let failed_answers = trial.run.failed_answers.clone();
             Frame::TrialEnd { ending, window_ns, start_ns, addresses, failed_answers }.encode(&mut out);
         }
     }
-    for remark in &experiment.remarks {
-        Frame::Remark(remark.clone()).encode(&mut out);
+    for event in &experiment.events {
+        Frame::Event(event.clone()).encode(&mut out);
     }
     if let Some(elapsed_ns) = experiment.elapsed_ns {
         Frame::ExperimentEnd { elapsed_ns, summary: None }.encode(&mut out);

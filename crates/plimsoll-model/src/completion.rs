@@ -146,11 +146,11 @@ impl RouteRecord {
         };
         let request = Request { method: self.method.clone(), target, headers, body };
         let (label, weight) = (self.label.clone(), self.weight);
-        let (ok_status, timeout_ns, follow) = (self.ok_status.clone(), self.timeout_ns, self.follow);
+        let (ok_status, timeout_ns, redirects_max) = (self.ok_status.clone(), self.timeout_ns, self.redirects_max);
         // A record contains no encoded gRPC messages; plimsoll encodes the messages again from the
         // body.
         let grpc = self.ok_grpc.map(|ok| GrpcCall { ok, in_turn: self.in_turn, ..GrpcCall::default() });
-        Ok(Route { label, weight, ok_status, timeout_ns, redirects_max: follow, grpc, ..Route::new(request) })
+        Ok(Route { label, weight, ok_status, timeout_ns, redirects_max, grpc, ..Route::new(request) })
     }
 }
 
@@ -187,7 +187,7 @@ impl PlanRecord {
                 missing.push(MissingInput { kind: TextKind::Body, record_text: route.redacted_body_text() });
             }
         }
-        if let (Some(path), true) = (&self.carriage.unix, self.carriage.unix_withheld) {
+        if let (Some(path), true) = (&self.connection_plan.unix, self.connection_plan.unix_withheld) {
             missing.push(MissingInput { kind: TextKind::Unix, record_text: path.clone() });
         }
         missing
@@ -244,7 +244,11 @@ impl PlanRecord {
 
     /// Creates the plan from the record, with the given traffic and unix socket.
     fn plan_with_traffic(&self, traffic: Traffic, unix: Option<String>) -> Result<Plan, RestoreError> {
-        Ok(Plan { traffic, load: self.load.clone(), connection_plan: self.carriage.restore_connection_plan(unix)? })
+        Ok(Plan {
+            traffic,
+            load: self.load.clone(),
+            connection_plan: self.connection_plan.restore_connection_plan(unix)?,
+        })
     }
 }
 
@@ -348,7 +352,7 @@ pub fn missing_inputs(spec: &ExperimentSpec, settings: &ExperimentSettings<Redac
                 let bodies = here.iter_mut().filter(|it| it.kind == TextKind::Body);
                 bodies.for_each(|body| body.record_text = format!("@{}", path.text));
             }
-            Some(BodySource::Text | BodySource::Input) | None => {}
+            Some(BodySource::Text | BodySource::Stdin) | None => {}
         }
         // Inputs other than URLs are equal for all targets, so they are listed only for the first
         // target.
@@ -392,7 +396,7 @@ pub fn recorded_log_paths(settings: &ExperimentSettings<RedactedText>) -> Option
 /// Returns whether the experiment is a comparison of builds that plimsoll starts one at a time, so
 /// that all targets have the same URL.
 pub fn has_one_url(spec: &ExperimentSpec) -> bool {
-    spec.blocks_spec().is_some_and(|blocks| blocks.arms.iter().all(|arm| arm.started))
+    spec.blocks_spec().is_some_and(|blocks| blocks.arms.iter().all(|arm| arm.is_started_per_load))
 }
 
 fn has_user_info(settings: &ExperimentSettings<RedactedText>, target: usize) -> bool {
@@ -405,7 +409,7 @@ fn rerun_texts(settings: &ExperimentSettings<RedactedText>) -> BTreeMap<TextKind
     let listed = settings.map_texts(|kind, text| {
         // The request body and output paths are skipped: the body is an input of the plan, and the
         // user chooses output paths anew.
-        if !matches!(kind, TextKind::Body | TextKind::Place) {
+        if !matches!(kind, TextKind::Body | TextKind::OutputPath) {
             texts.entry(kind).or_default().push(text.clone());
         }
         Ok::<_, Infallible>(())
@@ -447,7 +451,7 @@ pub fn restore_experiment(
     }
     let unix = given.texts.get_mut(&TextKind::Unix).and_then(VecDeque::pop_front);
     let complete = settings.map_texts(|kind, text| match kind {
-        TextKind::Body | TextKind::Place => Ok(text.text.clone()),
+        TextKind::Body | TextKind::OutputPath => Ok(text.text.clone()),
         TextKind::Url | TextKind::Header if !text.withheld => Ok(text.text.clone()),
         TextKind::Url => {
             let again = given.urls.pop_front().ok_or(RestoreError::Missing)?;
@@ -490,7 +494,7 @@ pub fn restore_experiment(
                 let TrafficFromFile { traffic, arrivals } =
                     from_file.get(number).cloned().ok_or(RestoreError::UnreadableTraffic)?;
                 let same_moments = match (&record.load.shape, &arrivals) {
-                    (LoadShape::Given { arrivals: then }, Some(now)) => now.has_same_starts(then),
+                    (LoadShape::ArrivalTimes { arrivals: then }, Some(now)) => now.has_same_starts(then),
                     (shape, now) => now.is_none() && shape.is_executable(),
                 };
                 if traffic.record() != record.traffic || !same_moments {
@@ -506,7 +510,7 @@ pub fn restore_experiment(
                 }
                 let mut plan = record.plan_with_traffic(traffic, unix.clone())?;
                 if let Some(arrivals) = arrivals {
-                    plan.load.shape = LoadShape::Given { arrivals };
+                    plan.load.shape = LoadShape::ArrivalTimes { arrivals };
                 }
                 plan
             }

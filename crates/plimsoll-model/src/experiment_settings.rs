@@ -88,7 +88,7 @@ pub enum TextKind {
     /// The command that starts a built server.
     Start,
     /// An output path: the record contains the path, but a rerun does not need it.
-    Place,
+    OutputPath,
 }
 
 impl TextKind {
@@ -109,7 +109,7 @@ impl TextKind {
             | TextKind::Certificate
             | TextKind::Key
             | TextKind::Cgroup
-            | TextKind::Place => redact::redact_path(text),
+            | TextKind::OutputPath => redact::redact_path(text),
             // The text is the path of a body file, because a literal body on the command line is
             // never recorded.
             TextKind::Body => redact::redact_path(text),
@@ -162,7 +162,7 @@ impl TextKind {
             TextKind::BeforeBlock => "before-block",
             TextKind::Build => "build",
             TextKind::Start => "start",
-            TextKind::Place => "output",
+            TextKind::OutputPath => "output",
         }
     }
 
@@ -376,7 +376,8 @@ pub enum BodySource<T> {
     /// A literal text on the command line.
     Text,
     /// Standard input, which can be read only once.
-    Input,
+    #[serde(rename = "input")]
+    Stdin,
     /// A file with the given path.
     File(T),
 }
@@ -399,7 +400,8 @@ pub struct InjectorSettings {
 pub enum AgentLossPolicy {
     /// The load continues with the remaining agents, which also share all later loads.
     #[default]
-    Go,
+    #[serde(rename = "go")]
+    Continue,
     /// The load and the whole study end.
     Stop,
 }
@@ -408,7 +410,8 @@ pub enum AgentLossPolicy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetSettings {
     /// The URL of the fleet as given: `ssh://load1,load2`.
-    pub place: String,
+    #[serde(rename = "place")]
+    pub url: String,
     /// Whether plimsoll copies its program to the machines for the study.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub copied: bool,
@@ -438,7 +441,8 @@ pub const CLOCK_ERROR_NS_MAX_DEFAULT: u64 = 20_000_000;
 pub struct ProbesSettings<T> {
     /// Whether probes are off, so that plimsoll reads nothing about the server's processes.
     #[serde(default)]
-    pub none: bool,
+    #[serde(rename = "none")]
+    pub is_disabled: bool,
     /// The id of the process to watch. Without an id and a name, plimsoll watches the process that
     /// listens on the target's address.
     pub pid: Option<u32>,
@@ -458,7 +462,8 @@ pub struct ProbesSettings<T> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteWatchSettings {
     /// The URL of the server's machine as given: `ssh://server1`.
-    pub place: String,
+    #[serde(rename = "place")]
+    pub url: String,
     /// Whether plimsoll copies its program to the server's machine for the study.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub copied: bool,
@@ -695,12 +700,12 @@ impl<T> OutputSettings<T> {
     /// Converts every path, by calling `each` (see [`ExperimentSettings::map_texts`]).
     fn map<U, E>(&self, each: &mut impl FnMut(TextKind, &T) -> Result<U, E>) -> Result<OutputSettings<U>, E> {
         Ok(OutputSettings {
-            file: map_optional_text(each, TextKind::Place, &self.file)?,
+            file: map_optional_text(each, TextKind::OutputPath, &self.file)?,
             files: match &self.files {
-                Some((folder, name)) => Some((each(TextKind::Place, folder)?, each(TextKind::Place, name)?)),
+                Some((folder, name)) => Some((each(TextKind::OutputPath, folder)?, each(TextKind::OutputPath, name)?)),
                 None => None,
             },
-            store: map_optional_text(each, TextKind::Place, &self.store)?,
+            store: map_optional_text(each, TextKind::OutputPath, &self.store)?,
             ..self.without_paths()
         })
     }
@@ -762,7 +767,14 @@ impl<T> Default for ExperimentSettings<T> {
             connections_max: None,
             injector: InjectorSettings::default(),
             fleet: None,
-            probes: ProbesSettings { none: false, pid: None, process: None, metrics: None, cgroup: None, watch: None },
+            probes: ProbesSettings {
+                is_disabled: false,
+                pid: None,
+                process: None,
+                metrics: None,
+                cgroup: None,
+                watch: None,
+            },
             profiles: None,
             interventions: InterventionSettings::default(),
             builds: BuildsSettings::default(),
@@ -834,7 +846,7 @@ impl<T> ExperimentSettings<T> {
             body: match &self.body {
                 None => None,
                 Some(BodySource::Text) => Some(BodySource::Text),
-                Some(BodySource::Input) => Some(BodySource::Input),
+                Some(BodySource::Stdin) => Some(BodySource::Stdin),
                 Some(BodySource::File(path)) => Some(BodySource::File(each(TextKind::Body, path)?)),
             },
             schema: match &self.schema {
@@ -856,7 +868,7 @@ impl<T> ExperimentSettings<T> {
             injector: self.injector.clone(),
             fleet: self.fleet.clone(),
             probes: ProbesSettings {
-                none: self.probes.none,
+                is_disabled: self.probes.is_disabled,
                 pid: self.probes.pid,
                 process: self.probes.process.clone(),
                 metrics: match &self.probes.metrics {

@@ -27,13 +27,13 @@ const SHOWN_CONTENT_CHARS_MAX: usize = 200;
 /// the kind also contains the gRPC status and the fault of the call.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FailedResponse {
-    /// The HTTP status, by which failed responses are grouped unless `miss` is set. The status is 0
-    /// if the received bytes were no HTTP response.
+    /// The HTTP status, by which failed responses are grouped unless `failed_check` is set. The
+    /// status is 0 if the received bytes were no HTTP response.
     pub status: u16,
     /// The failed check (expectation or capture) of a response whose status counts as success. If a
     /// check failed, responses are grouped by the check instead of the HTTP status.
     #[serde(rename = "missed", default, skip_serializing_if = "Option::is_none")]
-    pub miss: Option<MissedCheck>,
+    pub failed_check: Option<FailedRouteCheck>,
     /// The status of a gRPC call ([`GrpcStatus`]). Failed responses with different gRPC statuses
     /// are different kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,12 +60,13 @@ pub struct FailedResponse {
     /// Whether the response has the header field `Retry-After`; `None` means that plimsoll did not
     /// keep the response header.
     #[serde(default)]
-    pub retry_after: Option<bool>,
+    #[serde(rename = "retry_after")]
+    pub has_retry_after: Option<bool>,
 }
 
 /// A failed check of a route: a response did not meet an expectation, or lacked a value to capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct MissedCheck {
+pub struct FailedRouteCheck {
     /// The route of the failed request.
     pub route: RouteNumber,
     /// The kind of failure: [`RequestFailure::Expectation`] or [`RequestFailure::Capture`].
@@ -78,10 +79,15 @@ impl FailedResponse {
     pub const NO_GRPC_STATUS: &str = "the response has no grpc-status";
 
     /// Returns the kind of the failed response.
-    pub fn kind(&self) -> (u16, Option<u16>, Option<CallFault>, Option<MissedCheck>) {
+    pub fn kind(&self) -> (u16, Option<u16>, Option<CallFault>, Option<FailedRouteCheck>) {
         // All responses that fail the same check are one kind, whatever their HTTP status, so the
         // kind of a failed check contains the status 0.
-        (if self.miss.is_some() { 0 } else { self.status }, self.grpc_status, self.call_fault, self.miss)
+        (
+            if self.failed_check.is_some() { 0 } else { self.status },
+            self.grpc_status,
+            self.call_fault,
+            self.failed_check,
+        )
     }
 
     /// Creates the entry for a response with a successful status that fails an expectation or a
@@ -89,7 +95,7 @@ impl FailedResponse {
     /// schedule time of the failure, ns.
     pub fn from_failed_check(
         status: u16,
-        missed: MissedCheck,
+        missed: FailedRouteCheck,
         at_ns: u64,
         answer: (&[u8], &[u8]),
         reason: &str,
@@ -101,14 +107,14 @@ impl FailedResponse {
             redacted_one_line_text(&content[..content.len().min(KEPT_RESPONSE_BYTES)], how),
             redact::redact_line(reason),
         );
-        FailedResponse { miss: Some(missed), reason, ..FailedResponse::new(status, at_ns, status_line, body) }
+        FailedResponse { failed_check: Some(missed), reason, ..FailedResponse::new(status, at_ns, status_line, body) }
     }
 
     /// Creates an entry with the given fields; all other fields are empty.
     fn new(status: u16, at_ns: u64, status_line: String, body: String) -> FailedResponse {
         FailedResponse {
             status,
-            miss: None,
+            failed_check: None,
             grpc_status: None,
             call_fault: None,
             at_ns,
@@ -117,7 +123,7 @@ impl FailedResponse {
             content_type: String::new(),
             content_bytes: None,
             reason: String::new(),
-            retry_after: None,
+            has_retry_after: None,
         }
     }
 
@@ -137,7 +143,7 @@ impl FailedResponse {
         let chunked = field("transfer-encoding").is_some_and(|coding| coding.ends_with("chunked"));
         // For HTTP/2 no header fields are kept, only a status line that plimsoll writes, so
         // `Retry-After` is unknown.
-        let retry_after = (!head.starts_with("HTTP/2")).then(|| field("retry-after").is_some());
+        let has_retry_after = (!head.starts_with("HTTP/2")).then(|| field("retry-after").is_some());
         let body = if chunked {
             redacted_one_line_text(&decode_chunked_content(content), how)
         } else {
@@ -146,7 +152,7 @@ impl FailedResponse {
         let content_type = field("content-type").map_or_else(String::new, media_type);
         let content_bytes = field("content-length").and_then(|length| length.parse().ok());
         let answer = FailedResponse::new(status, at_ns, shorten_text(&status_line), body);
-        FailedResponse { retry_after, content_type, content_bytes, ..answer }
+        FailedResponse { has_retry_after, content_type, content_bytes, ..answer }
     }
 
     /// Marks the entry as the response to a gRPC call with status `status`, and adds the fault of
@@ -308,7 +314,7 @@ mod tests {
             (b"HTTP/1.1 503 Busy\r\n\r\nRetry-After: 3", Some(false)),
             (b"HTTP/2 503\r\n\r\n", None),
         ] {
-            assert_eq!(FailedResponse::from_response(503, 0, bytes, RedactionLevel::Secrets).retry_after, expect);
+            assert_eq!(FailedResponse::from_response(503, 0, bytes, RedactionLevel::Secrets).has_retry_after, expect);
         }
     }
 

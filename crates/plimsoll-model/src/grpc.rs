@@ -117,13 +117,15 @@ pub enum CallFault {
     /// The last message of the response is cut short.
     Cut = 2,
     /// A message prefix is invalid: its compression flag is neither 0 nor 1.
-    Prefix = 3,
+    #[serde(rename = "prefix")]
+    InvalidPrefix = 3,
     /// A message is compressed, but the response header names no compression (`grpc-encoding`).
     Compressed = 4,
     /// A message has a compression that the client does not accept.
     Encoding = 5,
     /// The response has a `Content-Type` other than the type for gRPC.
-    Content = 6,
+    #[serde(rename = "content")]
+    WrongContentType = 6,
 }
 
 impl CallFault {
@@ -132,10 +134,10 @@ impl CallFault {
         CallFault::NoMessage,
         CallFault::SeveralMessages,
         CallFault::Cut,
-        CallFault::Prefix,
+        CallFault::InvalidPrefix,
         CallFault::Compressed,
         CallFault::Encoding,
-        CallFault::Content,
+        CallFault::WrongContentType,
     ];
 
     /// The gRPC status that clients report for a response whose messages have a fault.
@@ -153,10 +155,10 @@ impl CallFault {
             CallFault::NoMessage => "no_message",
             CallFault::SeveralMessages => "several_messages",
             CallFault::Cut => "cut",
-            CallFault::Prefix => "prefix",
+            CallFault::InvalidPrefix => "prefix",
             CallFault::Compressed => "compressed",
             CallFault::Encoding => "encoding",
-            CallFault::Content => "content",
+            CallFault::WrongContentType => "content",
         }
     }
 
@@ -166,7 +168,7 @@ impl CallFault {
             CallFault::NoMessage => "the gRPC status is OK, but the response has no message",
             CallFault::SeveralMessages => "the gRPC status is OK, but the response has several messages instead of one",
             CallFault::Cut => "the gRPC status is OK, but the last message of the response is incomplete",
-            CallFault::Prefix => {
+            CallFault::InvalidPrefix => {
                 "the gRPC status is OK, but the content of the response is not a sequence of gRPC messages"
             }
             CallFault::Compressed => {
@@ -175,7 +177,9 @@ impl CallFault {
             CallFault::Encoding => {
                 "the gRPC status is OK, but a message has a compression (grpc-encoding) that plimsoll does not accept"
             }
-            CallFault::Content => "the gRPC status is OK, but the content-type of the response is not application/grpc",
+            CallFault::WrongContentType => {
+                "the gRPC status is OK, but the content-type of the response is not application/grpc"
+            }
         }
     }
 }
@@ -190,7 +194,7 @@ pub struct GrpcCall {
     pub content: Option<Vec<u8>>,
     /// A protobuf `FileDescriptorSet` of the messages. The `FileDescriptorSet` is needed to check
     /// responses, and to encode a body whose template is filled in for each request.
-    pub types: Option<Arc<[u8]>>,
+    pub descriptor_set: Option<Arc<[u8]>>,
     /// Whether the method returns a stream; if so, plimsoll records the time of each message of a
     /// response. The field is set only when the messages of the request are encoded.
     pub returns_stream: bool,

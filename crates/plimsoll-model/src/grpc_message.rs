@@ -138,7 +138,7 @@ impl GrpcMessageCounter {
     }
 
     /// Returns whether any message is compressed.
-    pub fn is_compressed(&self) -> bool {
+    pub fn has_compressed_message(&self) -> bool {
         self.compressed
     }
 
@@ -197,7 +197,7 @@ mod tests {
                 (
                     count.complete_messages(),
                     count.ends_within_message(),
-                    count.is_compressed(),
+                    count.has_compressed_message(),
                     count.has_invalid_prefix()
                 ),
                 (1, false, true, false)
@@ -210,6 +210,6 @@ mod tests {
         }
         let mut count = GrpcMessageCounter::default();
         count.count_piece(b"<html>");
-        assert!(count.has_invalid_prefix() && !count.is_compressed());
+        assert!(count.has_invalid_prefix() && !count.has_compressed_message());
     }
 }

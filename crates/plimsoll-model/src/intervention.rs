@@ -43,12 +43,15 @@ pub enum Intervention {
     SmallerAnswer,
     /// Downstream dependencies (such as a database) are paused for a part of the time
     /// ([`DEPENDENCY_PAUSE_NS`]).
-    Stopped,
+    #[serde(rename = "stopped")]
+    DependencyPauses,
     /// Requests come in bursts of twice as many requests as the server serves concurrently. Each
     /// burst begins after the responses to the previous burst had time to arrive.
-    Together,
+    #[serde(rename = "together")]
+    BurstsAtTwiceConcurrency,
     /// Requests come in bursts of as many requests as the server serves concurrently.
-    Abreast,
+    #[serde(rename = "abreast")]
+    BurstsAtConcurrency,
 }
 
 /// Length of each pause of a downstream process, ns. A pause begins once every
@@ -79,9 +82,9 @@ impl Intervention {
         Intervention::LargerBody,
         Intervention::SmallerBody,
         Intervention::SmallerAnswer,
-        Intervention::Stopped,
-        Intervention::Together,
-        Intervention::Abreast,
+        Intervention::DependencyPauses,
+        Intervention::BurstsAtTwiceConcurrency,
+        Intervention::BurstsAtConcurrency,
     ];
 
     /// Returns the word for the intervention in flags, records and JSON.
@@ -100,9 +103,9 @@ impl Intervention {
             Intervention::LargerBody => "larger_body",
             Intervention::SmallerBody => "smaller_body",
             Intervention::SmallerAnswer => "smaller_answer",
-            Intervention::Stopped => "stopped",
-            Intervention::Together => "together",
-            Intervention::Abreast => "abreast",
+            Intervention::DependencyPauses => "stopped",
+            Intervention::BurstsAtTwiceConcurrency => "together",
+            Intervention::BurstsAtConcurrency => "abreast",
         }
     }
 
@@ -122,15 +125,17 @@ impl Intervention {
             Intervention::LargerBody => "a longer request body",
             Intervention::SmallerBody => "a shorter request body",
             Intervention::SmallerAnswer => "requests for only one byte of each response",
-            Intervention::Stopped => "plimsoll pauses the dependency for a third of the time",
-            Intervention::Together => "twice as many simultaneous requests as the server processes in parallel",
-            Intervention::Abreast => "as many simultaneous requests as the server processes in parallel",
+            Intervention::DependencyPauses => "plimsoll pauses the dependency for a third of the time",
+            Intervention::BurstsAtTwiceConcurrency => {
+                "twice as many simultaneous requests as the server processes in parallel"
+            }
+            Intervention::BurstsAtConcurrency => "as many simultaneous requests as the server processes in parallel",
         }
     }
 
     /// Returns the tag that marks a load with this intervention.
     pub fn tag(self) -> LoadTag {
-        LoadTag { turn: FIRST_INTERVENTION_TURN + self as u32, ..LoadTag::for_purpose(LoadPurpose::Hold) }
+        LoadTag { turn: FIRST_INTERVENTION_TURN + self as u32, ..LoadTag::for_purpose(LoadPurpose::SteadyLoad) }
     }
 
     /// Returns the intervention of the load with this tag; `None` means that the load has no
@@ -149,7 +154,7 @@ pub const SETTING_VALUES_MAX: usize = 16;
 /// Returns the tag of the load in which the varied server setting has the value with index
 /// `number`.
 pub fn setting_value_tag(number: usize) -> LoadTag {
-    LoadTag { turn: FIRST_SETTING_TURN + number as u32, ..LoadTag::for_purpose(LoadPurpose::Hold) }
+    LoadTag { turn: FIRST_SETTING_TURN + number as u32, ..LoadTag::for_purpose(LoadPurpose::SteadyLoad) }
 }
 
 /// Returns the index of the server setting's value in the load with this tag; `None` means that the
@@ -172,7 +177,10 @@ mod tests {
             assert_eq!(recorded, intervention.name());
         }
         for turn in 0..FIRST_INTERVENTION_TURN {
-            assert_eq!(Intervention::from_tag(&LoadTag { turn, ..LoadTag::for_purpose(LoadPurpose::Hold) }), None);
+            assert_eq!(
+                Intervention::from_tag(&LoadTag { turn, ..LoadTag::for_purpose(LoadPurpose::SteadyLoad) }),
+                None
+            );
         }
         assert_eq!(
             Intervention::from_tag(&LoadTag {

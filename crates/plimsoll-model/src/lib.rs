@@ -93,7 +93,7 @@ pub use plan::{ArmIndex, LoadPurpose, LoadTag, Plan};
 pub use probes::{Gap, Probes, Series, SeriesKind, SeriesSample, WatchedServer};
 pub use record::{ConnectionPlanRecord, DataRecord, PlanRecord, RouteRecord, TlsRecord, TrafficRecord};
 pub use redact::RedactionLevel;
-pub use request_list::{ReplayFacts, RequestList, RequestListEntry, RequestListRecord, RequestPaths};
+pub use request_list::{ReplayFacts, RequestList, RequestListEntry, RequestListRecord, RequestTargets};
 pub use run::{
     EarlyStopReason, Environment, Experiment, ExperimentEvent, LoadEnd, LoadSkipReason, MachineLimits, ProfileRecord,
     Run, SourceRevision, StartNotes, Trial,

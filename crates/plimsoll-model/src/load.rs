@@ -69,7 +69,8 @@ pub enum LoadShape {
         arrivals: ArrivalSpacing,
     },
     /// Open loop with given arrival times, one for each request.
-    Given {
+    #[serde(rename = "given")]
+    ArrivalTimes {
         /// The arrival times, including the warm-up.
         arrivals: ArrivalTimes,
     },
@@ -81,7 +82,7 @@ impl LoadShape {
         match self {
             LoadShape::Closed { users } => users,
             LoadShape::Open { rate, .. } => rate,
-            LoadShape::Given { arrivals } => arrivals.rate(),
+            LoadShape::ArrivalTimes { arrivals } => arrivals.rate(),
         }
     }
 
@@ -89,7 +90,7 @@ impl LoadShape {
     pub fn rate(&self) -> Option<&LoadCurve> {
         match self {
             LoadShape::Closed { .. } => None,
-            LoadShape::Open { .. } | LoadShape::Given { .. } => Some(self.curve()),
+            LoadShape::Open { .. } | LoadShape::ArrivalTimes { .. } => Some(self.curve()),
         }
     }
 
@@ -103,14 +104,14 @@ impl LoadShape {
     pub fn arrival_spacing(&self) -> ArrivalSpacing {
         match self {
             LoadShape::Open { arrivals, .. } => *arrivals,
-            LoadShape::Closed { .. } | LoadShape::Given { .. } => ArrivalSpacing::Constant,
+            LoadShape::Closed { .. } | LoadShape::ArrivalTimes { .. } => ArrivalSpacing::Constant,
         }
     }
 
     /// Returns whether the load can be executed. A load from a run file may lack its arrival times,
     /// which are needed for execution.
     pub fn is_executable(&self) -> bool {
-        !matches!(self, LoadShape::Given { arrivals } if !arrivals.has_starts())
+        !matches!(self, LoadShape::ArrivalTimes { arrivals } if !arrivals.has_starts())
     }
 }
 
@@ -164,8 +165,8 @@ impl Load {
     /// Returns the load in the form that a run file stores: without the list of arrival times.
     pub fn record(&self) -> Load {
         match &self.shape {
-            LoadShape::Given { arrivals } => {
-                Load { shape: LoadShape::Given { arrivals: arrivals.record() }, ..self.clone() }
+            LoadShape::ArrivalTimes { arrivals } => {
+                Load { shape: LoadShape::ArrivalTimes { arrivals: arrivals.record() }, ..self.clone() }
             }
             LoadShape::Closed { .. } | LoadShape::Open { .. } => self.clone(),
         }
@@ -175,7 +176,8 @@ impl Load {
     /// load keeps its own list if the list matches the record.
     pub fn restore_from_record(&mut self, record: &Load) {
         let own = std::mem::replace(self, record.clone());
-        if let (LoadShape::Given { arrivals }, LoadShape::Given { arrivals: own }) = (&mut self.shape, own.shape)
+        if let (LoadShape::ArrivalTimes { arrivals }, LoadShape::ArrivalTimes { arrivals: own }) =
+            (&mut self.shape, own.shape)
             && own.has_same_starts(arrivals)
         {
             *arrivals = own;
@@ -201,7 +203,7 @@ impl Load {
                 }
                 self.connections_ready = (f64::from(self.connections_ready) * times).round() as u32;
             }
-            LoadShape::Given { .. } => {}
+            LoadShape::ArrivalTimes { .. } => {}
         }
         self.requests_max = self.requests_max.map(|max| (max as f64 * times).round().max(1.0) as u64);
         Ok(())

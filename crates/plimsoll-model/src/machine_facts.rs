@@ -65,7 +65,7 @@ pub struct InterferenceSample {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum SamplingAccess {
     /// plimsoll may sample all processes of the machine.
-    Machine,
+    AllProcesses,
     /// plimsoll may sample processes of its own user. If `in_kernel` is true, plimsoll may also
     /// sample kernel functions.
     OwnProcesses {

@@ -41,7 +41,8 @@ pub enum LoadPurpose {
     Block,
     /// A steady load at a share of the load line (the highest sustained rate), to see what changes
     /// as the rate approaches the load line.
-    Hold,
+    #[serde(rename = "hold")]
+    SteadyLoad,
     /// A load whose rate rises in steps above the load line (the highest sustained rate), and falls
     /// back.
     Overload,
@@ -89,7 +90,9 @@ pub struct LoadTag {
     #[serde(flatten)]
     pub arm: Option<ArmIndex>,
     /// The number of the sweep level, of the block (round of loads) or of the profile that the load
-    /// belongs to, from 0. If two loads have equal tags, the later load repeats the earlier load.
+    /// belongs to, from 0. For steady loads, the number also identifies the share of the load line,
+    /// the experiment, or the value of a setting. If two loads have equal tags, the later load
+    /// repeats the earlier load.
     #[serde(default)]
     pub turn: u32,
 }
@@ -144,7 +147,7 @@ impl Plan {
         let end_ns = self.load.warmup_ns + self.load.duration_ns?;
         let arrivals = ArrivalTimes::new(starts_ns, self.load.warmup_ns, end_ns)?;
         let mut plan = self.clone();
-        plan.load.shape = LoadShape::Given { arrivals };
+        plan.load.shape = LoadShape::ArrivalTimes { arrivals };
         let (targets, facts) = (Arc::clone(&listed.targets), listed.facts.clone());
         plan.traffic.request_list = Some(Arc::new(RequestList { targets, entries, sessions: None, facts }));
         Some(Cow::Owned(plan))
@@ -155,7 +158,7 @@ impl Plan {
 mod tests {
     use super::*;
     use crate::curve::LoadCurve;
-    use crate::request_list::{ReplayFacts, RequestPaths};
+    use crate::request_list::{ReplayFacts, RequestTargets};
     use crate::session_draws::LogSessions;
     use crate::traffic::RouteChoice;
     use crate::units::SECOND;
@@ -166,17 +169,17 @@ mod tests {
         let mut plan =
             Plan::for_get_request("h", 80, vec![], LoadShape::Open { rate, arrivals: ArrivalSpacing::Replayed });
         assert!(plan.with_drawn_arrivals().is_none() && !plan.is_within_limits());
-        let mut targets = RequestPaths::default();
+        let mut targets = RequestTargets::default();
         let entry =
             |target: &str| RequestListEntry { target: targets.push(target).expect("room"), route: 0, status: 200 };
         let entries = ["/a", "/b", "/c"].map(entry).to_vec();
         let sessions = LogSessions::new(vec![0, 5, 9], vec![0, 2, 1], vec![2, 3]);
         let (targets, facts) = (Arc::new(targets), ReplayFacts::default());
         plan.traffic.request_list = Some(Arc::new(RequestList { targets, entries, sessions, facts }));
-        plan.traffic.choice = RouteChoice::Listed;
+        plan.traffic.choice = RouteChoice::RequestList;
         assert!(plan.is_within_limits());
         let drawn = plan.with_drawn_arrivals().expect("drawn").into_owned();
-        let LoadShape::Given { arrivals } = &drawn.load.shape else { panic!("no moments") };
+        let LoadShape::ArrivalTimes { arrivals } = &drawn.load.shape else { panic!("no moments") };
         assert_eq!((arrivals.count(), drawn.is_within_limits()), (100, true));
         let asked = drawn.traffic.request_list.as_deref().expect("a list");
         let many = |target: u32| asked.entries.iter().filter(|entry| entry.target == target).count();

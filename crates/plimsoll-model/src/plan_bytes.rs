@@ -19,7 +19,7 @@ pub(crate) use traffic::{scenario_digest_input, setup_teardown_digest_input};
 
 use crate::plan::Plan;
 use crate::tagged_fields::{FieldReader, append_field};
-use fields::{append_number, read, store_once};
+use fields::{append_number, for_each_field, store_once};
 
 /// The format version that this crate writes. A reader refuses every other version.
 const PLAN_FORMAT_VERSION: u64 = 3;
@@ -49,7 +49,7 @@ impl Plan {
     /// Decodes a plan from the bytes of [`Plan::to_bytes`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Plan, PlanError> {
         let (mut form, mut parts) = (None, (None, None, None));
-        let whole = read(FieldReader::new(bytes), |tag, value| {
+        let whole = for_each_field(FieldReader::new(bytes), |tag, value| {
             match tag {
                 1 => form = Some(value.read_number()?),
                 // The version must be the first field, because it decides how the other fields are
@@ -64,8 +64,8 @@ impl Plan {
         });
         match (form, whole, parts) {
             (Some(form), ..) if form != PLAN_FORMAT_VERSION => Err(PlanError::OtherVersion),
-            (_, Some(()), (Some(traffic), Some(load), Some(carriage))) => {
-                let plan = Plan { traffic, load, connection_plan: carriage };
+            (_, Some(()), (Some(traffic), Some(load), Some(connection_plan))) => {
+                let plan = Plan { traffic, load, connection_plan };
                 if plan.is_within_limits() { Ok(plan) } else { Err(PlanError::NotAPlan) }
             }
             _ => Err(PlanError::NotAPlan),

@@ -83,8 +83,8 @@ pub struct Profile {
     pub duration_ns: i64,
     functions: Vec<Function>,
     labels: Vec<Label>,
-    /// The functions of all places (code addresses). The functions of place p, innermost first, are
-    /// `place_functions[place_ends[p - 1]..place_ends[p]]`.
+    /// The functions of all locations (code addresses). The functions of location `i`, innermost
+    /// first, are `location_functions[location_ends[i - 1]..location_ends[i]]`.
     location_functions: Vec<FunctionId>,
     location_ends: Vec<u32>,
     stacks: Vec<u32>,

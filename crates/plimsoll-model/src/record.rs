@@ -32,7 +32,8 @@ pub struct PlanRecord {
     /// part.
     pub load: Load,
     /// How connections are opened and closed, redacted.
-    pub carriage: ConnectionPlanRecord,
+    #[serde(rename = "carriage")]
+    pub connection_plan: ConnectionPlanRecord,
 }
 
 /// All requests of a load, redacted.
@@ -142,9 +143,11 @@ pub struct RouteRecord {
     pub in_turn: bool,
     /// The timeout of a request, ns.
     pub timeout_ns: u64,
-    /// The maximum number of redirects to follow as part of one request; see [`Route::follow`].
+    /// The maximum number of redirects to follow as part of one request; see
+    /// [`Route::redirects_max`].
     #[serde(default, skip_serializing_if = "follows_no_redirects")]
-    pub follow: u8,
+    #[serde(rename = "follow")]
+    pub redirects_max: u8,
 }
 
 /// Returns whether no redirect is followed. A record without the field [`RouteRecord::follow`] also
@@ -208,7 +211,11 @@ pub struct TlsRecord {
 impl Plan {
     /// Creates the record of the plan for a run file.
     pub fn record(&self) -> PlanRecord {
-        PlanRecord { traffic: self.traffic.record(), load: self.load.record(), carriage: self.connection_plan.record() }
+        PlanRecord {
+            traffic: self.traffic.record(),
+            load: self.load.record(),
+            connection_plan: self.connection_plan.record(),
+        }
     }
 }
 
@@ -268,7 +275,7 @@ impl Route {
         };
         let Request { method, target, headers, body } = &self.request;
         let asked = route_digest_input(self);
-        let shown = if self.template_parts.target {
+        let shown = if self.template_flags.target {
             redact_target_template(target, how)
         } else {
             redact::redact_target(target, how)
@@ -287,7 +294,7 @@ impl Route {
             ok_grpc: self.grpc.as_ref().map(|call| call.ok),
             in_turn: self.grpc.as_ref().is_some_and(|call| call.in_turn),
             timeout_ns: self.timeout_ns,
-            follow: self.redirects_max,
+            redirects_max: self.redirects_max,
         }
     }
 }
@@ -363,7 +370,9 @@ impl TrafficRecord {
         match self.routes.as_slice() {
             // In a replay, the single route can stand for many paths of the log, so the title shows
             // the route's label.
-            [only] if self.choice == RouteChoice::Listed => format!("1 request of {}: {}", self.origin, only.label),
+            [only] if self.choice == RouteChoice::RequestList => {
+                format!("1 request of {}: {}", self.origin, only.label)
+            }
             [only] => self.single_request_title(only),
             routes => {
                 let labels: Vec<&str> = routes.iter().map(|route| route.label.as_str()).collect();
@@ -394,7 +403,7 @@ impl TrafficRecord {
     /// session of requests.
     pub fn arrivals_word(&self) -> &'static str {
         match self.choice {
-            RouteChoice::Weighted | RouteChoice::Listed => "requests",
+            RouteChoice::Weighted | RouteChoice::RequestList => "requests",
             RouteChoice::Scenarios => "sessions",
         }
     }
@@ -452,7 +461,7 @@ mod tests {
         let mut call = record.clone();
         call.traffic.routes[0].ok_grpc = Some(GrpcStatusSet::default());
         assert_eq!(call.traffic.title(), "http://[::1]:80/Zq...?t=[redacted]");
-        let tls = record.carriage.tls.as_ref().expect("TLS");
+        let tls = record.connection_plan.tls.as_ref().expect("TLS");
         assert_eq!((tls.roots, tls.own_certificate), (1, true));
         let json = serde_json::to_string(&record).expect("serialises");
         assert!(!json.contains("s3cret") && !json.contains("Zq7xK2mW"), "{json}");

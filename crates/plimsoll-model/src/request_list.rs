@@ -27,13 +27,13 @@ pub struct RequestListEntry {
 
 /// The distinct paths with queries of a request list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RequestPaths {
+pub struct RequestTargets {
     text: String,
     /// End offset of each path in `text`; a path starts at the end of the previous path.
     ends: Vec<u32>,
 }
 
-impl RequestPaths {
+impl RequestTargets {
     /// Adds a path and returns its number; `None` means that the table is full.
     pub fn push(&mut self, target: &str) -> Option<u32> {
         let number = u32::try_from(self.ends.len()).ok()?;
@@ -98,7 +98,7 @@ pub struct ReplayFacts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestList {
     /// The distinct paths with queries of the list.
-    pub targets: Arc<RequestPaths>,
+    pub targets: Arc<RequestTargets>,
     /// The entries of the list: arrival n sends entry n. If the list has `sessions`, loads draw
     /// their requests randomly from the entries.
     pub entries: Vec<RequestListEntry>,
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     fn request_list_with_statuses(statuses: &[u16]) -> RequestList {
-        let mut targets = RequestPaths::default();
+        let mut targets = RequestTargets::default();
         for (number, target) in ["/a", "/b?c=d", ""].into_iter().enumerate() {
             assert_eq!(targets.push(target), Some(number as u32));
         }

@@ -22,7 +22,7 @@ pub const RETRY_ROUTE: RouteNumber = 1;
 /// traffic is not a single request with constant content.
 pub fn with_retries(traffic: &Traffic, times: u32) -> Option<Traffic> {
     let [route] = traffic.routes.as_slice() else { return None };
-    if traffic.choice != RouteChoice::Weighted || route.template_parts.any_template() {
+    if traffic.choice != RouteChoice::Weighted || route.template_flags.any_template() {
         return None;
     }
     let again = Route { label: retry_label(&route.label), ..route.clone() };

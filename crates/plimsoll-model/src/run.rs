@@ -347,7 +347,8 @@ pub struct Trial {
 #[serde(rename_all = "snake_case")]
 pub enum ExperimentEvent {
     /// The experiment was aborted.
-    Broken {
+    #[serde(rename = "broken")]
+    Aborted {
         /// Why the experiment was aborted, in words.
         reason: String,
     },
@@ -369,7 +370,7 @@ impl ExperimentEvent {
     pub fn skipped_load(&self) -> Option<(LoadTag, &LoadSkipReason)> {
         match self {
             ExperimentEvent::LoadSkipped { tag, reason } => Some((*tag, reason)),
-            ExperimentEvent::Broken { .. } | ExperimentEvent::Profile(_) => None,
+            ExperimentEvent::Aborted { .. } | ExperimentEvent::Profile(_) => None,
         }
     }
 }
@@ -418,7 +419,7 @@ pub struct Experiment {
     /// The loads, in order.
     pub trials: Vec<Trial>,
     /// Events that are recorded apart from the loads, in order.
-    pub remarks: Vec<ExperimentEvent>,
+    pub events: Vec<ExperimentEvent>,
     /// Length of the experiment in ns; `None` if the recording of the experiment was cut off.
     pub elapsed_ns: Option<u64>,
 }
@@ -427,17 +428,17 @@ impl Experiment {
     /// Returns the recorded reason why the experiment was aborted; `None` means that no abort was
     /// recorded.
     pub fn abort_reason(&self) -> Option<&str> {
-        self.remarks.iter().find_map(|remark| match remark {
-            ExperimentEvent::Broken { reason } => Some(reason.as_str()),
+        self.events.iter().find_map(|event| match event {
+            ExperimentEvent::Aborted { reason } => Some(reason.as_str()),
             ExperimentEvent::LoadSkipped { .. } | ExperimentEvent::Profile(_) => None,
         })
     }
 
     /// Returns the planned profiles, in order.
     pub fn profiles(&self) -> impl Iterator<Item = &ProfileRecord> {
-        self.remarks.iter().filter_map(|remark| match remark {
+        self.events.iter().filter_map(|event| match event {
             ExperimentEvent::Profile(taken) => Some(taken),
-            ExperimentEvent::Broken { .. } | ExperimentEvent::LoadSkipped { .. } => None,
+            ExperimentEvent::Aborted { .. } | ExperimentEvent::LoadSkipped { .. } => None,
         })
     }
 }

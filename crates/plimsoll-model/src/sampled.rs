@@ -12,10 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SampledFunctions {
     /// The intervals, ascending by time.
-    pub stretches: Vec<SampleInterval>,
+    #[serde(rename = "stretches")]
+    pub intervals: Vec<SampleInterval>,
     /// Why there are no samples: a sentence without a full stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refused: Option<String>,
+    #[serde(rename = "refused")]
+    pub missing_reason: Option<String>,
 }
 
 /// The samples of one interval of time.
@@ -80,17 +82,17 @@ impl SampledFunctions {
 
     /// Adds samples of other intervals.
     pub fn merge(&mut self, other: &SampledFunctions) {
-        self.stretches.extend_from_slice(&other.stretches);
-        self.stretches.sort_unstable();
-        self.stretches.dedup();
+        self.intervals.extend_from_slice(&other.intervals);
+        self.intervals.sort_unstable();
+        self.intervals.dedup();
         // If two reasons for missing samples differ, keep the text that sorts first, so that the
         // order of merging does not matter.
-        self.refused = [self.refused.take(), other.refused.clone()].into_iter().flatten().min();
+        self.missing_reason = [self.missing_reason.take(), other.missing_reason.clone()].into_iter().flatten().min();
     }
 
     /// Shifts every time by `by_ns` (earlier if negative).
     pub(crate) fn shift_times(&mut self, by_ns: i64) {
-        for stretch in &mut self.stretches {
+        for stretch in &mut self.intervals {
             (stretch.from_ns, stretch.to_ns) = (stretch.from_ns + by_ns, stretch.to_ns + by_ns);
         }
     }
@@ -99,7 +101,7 @@ impl SampledFunctions {
     /// ns.
     pub fn intervals_between(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &SampleInterval> {
         let middle = |stretch: &SampleInterval| stretch.from_ns / 2 + stretch.to_ns / 2;
-        self.stretches.iter().filter(move |stretch| (from_ns..=to_ns).contains(&middle(stretch)))
+        self.intervals.iter().filter(move |stretch| (from_ns..=to_ns).contains(&middle(stretch)))
     }
 
     /// Merges the samples between the schedule times `from_ns` and `to_ns`, ns, into one interval,
@@ -130,11 +132,11 @@ impl SampledFunctions {
                 })
                 .collect(),
         });
-        SampledFunctions { stretches: joined.into_iter().collect(), refused: self.refused.clone() }
+        SampledFunctions { intervals: joined.into_iter().collect(), missing_reason: self.missing_reason.clone() }
     }
 
     pub(crate) fn is_within_limits(&self, is_time: impl Fn(i64) -> bool) -> bool {
-        self.stretches.iter().all(|stretch| {
+        self.intervals.iter().all(|stretch| {
             is_time(stretch.from_ns)
                 && is_time(stretch.to_ns)
                 && stretch.from_ns <= stretch.to_ns
@@ -164,15 +166,15 @@ mod tests {
 
     #[test]
     fn sampled_functions_merge_in_any_order() {
-        let part = |from_ns| SampledFunctions { stretches: vec![sample_interval(from_ns)], refused: None };
-        let refused = |why: &str| SampledFunctions { stretches: Vec::new(), refused: Some(why.into()) };
+        let part = |from_ns| SampledFunctions { intervals: vec![sample_interval(from_ns)], missing_reason: None };
+        let refused = |why: &str| SampledFunctions { intervals: Vec::new(), missing_reason: Some(why.into()) };
         let parts = [part(20), part(0), refused("b"), part(10), refused("a"), part(20)];
         let (mut forth, mut back) = (SampledFunctions::default(), SampledFunctions::default());
         parts.iter().for_each(|part| forth.merge(part));
         parts.iter().rev().for_each(|part| back.merge(part));
         assert_eq!(forth, back);
-        assert_eq!(forth.stretches.iter().map(|stretch| stretch.from_ns).collect::<Vec<_>>(), [0, 10, 20]);
-        assert_eq!((forth.refused.as_deref(), forth.stretches[0].sample_count()), (Some("a"), 4));
+        assert_eq!(forth.intervals.iter().map(|stretch| stretch.from_ns).collect::<Vec<_>>(), [0, 10, 20]);
+        assert_eq!((forth.missing_reason.as_deref(), forth.intervals[0].sample_count()), (Some("a"), 4));
         assert_eq!(forth.intervals_between(5, 16).map(|stretch| stretch.from_ns).collect::<Vec<_>>(), [0, 10]);
         let first = sample_interval(0);
         assert_eq!(first.stack_function_names(&first.stacks[0]).collect::<Vec<_>>(), ["hash", "main"]);
@@ -183,9 +185,9 @@ mod tests {
         let mut other = sample_interval(10);
         (other.names, other.in_kernel) = (vec!["sort".into(), "main".into(), "unused".into()], false);
         let sampled =
-            SampledFunctions { stretches: vec![sample_interval(0), other, sample_interval(50)], refused: None };
+            SampledFunctions { intervals: vec![sample_interval(0), other, sample_interval(50)], missing_reason: None };
         let joined = sampled.merge_into_one_interval(0, 20);
-        let [kept] = joined.stretches.as_slice() else { panic!("{joined:?}") };
+        let [kept] = joined.intervals.as_slice() else { panic!("{joined:?}") };
         assert_eq!((kept.from_ns, kept.to_ns, kept.lost, kept.in_kernel, kept.sample_count()), (0, 20, 2, false, 8));
         assert_eq!(kept.names, ["hash", "main", "sort"]);
         let told: Vec<_> = kept
@@ -204,7 +206,7 @@ mod tests {
         let bounded = |change: &dyn Fn(&mut SampleInterval)| {
             let mut one = sample_interval(0);
             change(&mut one);
-            SampledFunctions { stretches: vec![one], refused: None }.is_within_limits(|ns| ns >= 0)
+            SampledFunctions { intervals: vec![one], missing_reason: None }.is_within_limits(|ns| ns >= 0)
         };
         assert!(bounded(&|_| {}));
         assert!(!bounded(&|one| one.from_ns = -1));

@@ -76,14 +76,14 @@ enum ScheduleSpacing {
     /// entry of the list is the total number of arrivals.
     Poisson(Arc<[u64]>),
     /// A list of arrival times, ns.
-    Given(Arc<[u64]>),
+    ArrivalTimes(Arc<[u64]>),
 }
 
 /// A compiled load: the intended start of every arrival of an open loop, or the number of users of
 /// a closed loop at any time.
 #[derive(Debug, Clone)]
 pub struct Schedule {
-    segments: Vec<ScheduleStage>,
+    stages: Vec<ScheduleStage>,
     spacing: Option<ScheduleSpacing>,
     seed: u64,
     measured_from_ns: u64,
@@ -98,22 +98,22 @@ impl Schedule {
     /// warm-up is the shape's first level. If the first level is 0, the warm-up has the level at
     /// the end of the first stage.
     pub fn compile(load: &Load) -> Schedule {
-        let mut segments = Vec::new();
+        let mut stages = Vec::new();
         let (mut at_ns, mut area) = (0.0, 0.0);
         let mut add = |from: f64, to: f64, length_ns: f64| {
             if length_ns > 0.0 {
-                let segment = ScheduleStage { start_ns: at_ns, length_ns, from, to, area_before: area };
+                let stage = ScheduleStage { start_ns: at_ns, length_ns, from, to, area_before: area };
                 at_ns += length_ns;
-                area += if length_ns.is_finite() { segment.level_integral_until(at_ns) } else { 0.0 };
-                segments.push(segment);
+                area += if length_ns.is_finite() { stage.level_integral_until(at_ns) } else { 0.0 };
+                stages.push(stage);
             }
         };
-        let stages = &load.shape.curve().stages;
-        if let Some(first) = stages.first() {
+        let load_stages = &load.shape.curve().stages;
+        if let Some(first) = load_stages.first() {
             let level = if first.from > 0.0 { first.from } else { first.to };
             add(level, level, load.warmup_ns as f64);
         }
-        for stage in stages {
+        for stage in load_stages {
             let length_ns = stage.duration_ns.or(load.duration_ns).map_or(f64::INFINITY, |ns| ns as f64);
             add(stage.from, stage.to, length_ns);
         }
@@ -124,13 +124,15 @@ impl Schedule {
                 Some(ScheduleSpacing::Even)
             }
             LoadShape::Open { arrivals: ArrivalSpacing::Poisson, .. } => Some(ScheduleSpacing::Poisson(Arc::from([]))),
-            LoadShape::Given { arrivals } => Some(ScheduleSpacing::Given(Arc::clone(arrivals.starts_ns()))),
+            LoadShape::ArrivalTimes { arrivals } => {
+                Some(ScheduleSpacing::ArrivalTimes(Arc::clone(arrivals.starts_ns())))
+            }
             LoadShape::Closed { .. } => None,
         };
         let shape_end_ns = at_ns.is_finite().then_some(at_ns as u64);
         let load_end_ns = load.duration_ns.map(|ns| ns + load.warmup_ns);
         let mut schedule = Schedule {
-            segments,
+            stages,
             spacing,
             seed: load.seed,
             measured_from_ns: load.warmup_ns,
@@ -150,7 +152,7 @@ impl Schedule {
         let area_warmup = self.level_integral_at(self.measured_from_ns as f64);
         match &self.spacing {
             None => {}
-            Some(ScheduleSpacing::Given(starts)) => {
+            Some(ScheduleSpacing::ArrivalTimes(starts)) => {
                 let before = |ns: u64| starts.partition_point(|start| *start < ns) as u64;
                 let by_time = self.end_ns.map_or(starts.len() as u64, before);
                 let by_count =
@@ -212,15 +214,15 @@ impl Schedule {
 
     /// Returns the integral of the level from 0 to `t_ns`, in arrivals.
     fn level_integral_at(&self, t_ns: f64) -> f64 {
-        match self.segments.iter().rev().find(|s| s.start_ns <= t_ns) {
+        match self.stages.iter().rev().find(|s| s.start_ns <= t_ns) {
             Some(segment) => segment.area_before + segment.level_integral_until(t_ns),
             None => 0.0,
         }
     }
 
     fn time_at_level_integral(&self, area: f64) -> u64 {
-        let at = self.segments.partition_point(|s| s.area_before <= area).saturating_sub(1);
-        self.segments[at].time_at_level_integral(area - self.segments[at].area_before) as u64
+        let at = self.stages.partition_point(|s| s.area_before <= area).saturating_sub(1);
+        self.stages[at].time_at_level_integral(area - self.stages[at].area_before) as u64
     }
 
     /// Returns the intended start of arrival `n` of an open load in ns of schedule time; `None`
@@ -237,7 +239,7 @@ impl Schedule {
                 let mut points = PoissonBlockArrivals::new(self.seed, block as u64, count);
                 points.nth((n - block_first[block]) as usize).map(|area| self.time_at_level_integral(area))
             }
-            ScheduleSpacing::Given(starts) => starts.get(n as usize).copied(),
+            ScheduleSpacing::ArrivalTimes(starts) => starts.get(n as usize).copied(),
         }
     }
 
@@ -255,7 +257,7 @@ impl Schedule {
             None => 0,
             Some(ScheduleSpacing::Even) => even_arrivals_before(area),
             Some(ScheduleSpacing::Poisson(first)) => self.poisson_arrivals_before(area, first),
-            Some(ScheduleSpacing::Given(starts)) => starts.partition_point(|start| *start < t_ns) as u64,
+            Some(ScheduleSpacing::ArrivalTimes(starts)) => starts.partition_point(|start| *start < t_ns) as u64,
         };
         before.min(self.arrivals.unwrap_or(u64::MAX))
     }
@@ -286,7 +288,7 @@ impl Schedule {
     /// at least one while the level is above 0.
     pub fn users_at(&self, t_ns: u64) -> u64 {
         let t_ns = t_ns as f64;
-        match self.segments.iter().find(|s| t_ns < s.end_ns()) {
+        match self.stages.iter().find(|s| t_ns < s.end_ns()) {
             Some(segment) => whole_users(segment.level_at(t_ns)),
             None => 0,
         }
@@ -294,14 +296,14 @@ impl Schedule {
 
     /// Returns the largest number of users.
     pub fn users_max(&self) -> u64 {
-        whole_users(self.segments.iter().fold(0.0, |max: f64, s| max.max(s.from).max(s.to)))
+        whole_users(self.stages.iter().fold(0.0, |max: f64, s| max.max(s.from).max(s.to)))
     }
 
     /// Returns the next time after `t_ns` at which the number of users changes, ns; `None` means
     /// that the number does not change any more.
     pub fn next_users_change_ns(&self, t_ns: u64) -> Option<u64> {
         let t = t_ns as f64;
-        let segment = self.segments.iter().find(|s| t < s.end_ns())?;
+        let segment = self.stages.iter().find(|s| t < s.end_ns())?;
         let end = segment.end_ns();
         let slope = segment.level_slope_per_s();
         let next = if slope == 0.0 {
@@ -395,7 +397,7 @@ impl Iterator for ArrivalCursor {
         }
         let area = match schedule.spacing.as_ref()? {
             ScheduleSpacing::Even => n as f64,
-            ScheduleSpacing::Given(starts) => {
+            ScheduleSpacing::ArrivalTimes(starts) => {
                 let start_ns = *starts.get(n as usize)?;
                 self.next = self.stripe.next_item_after(n);
                 return Some((n, start_ns));
@@ -528,7 +530,7 @@ mod tests {
                 warmup_ns: 100,
                 ..open_load("1", ArrivalSpacing::Constant)
             };
-            let load = Load { shape: LoadShape::Given { arrivals: arrivals.clone() }, ..load };
+            let load = Load { shape: LoadShape::ArrivalTimes { arrivals: arrivals.clone() }, ..load };
             let schedule = Arc::new(Schedule::compile(&load));
             assert!(schedule.is_open());
             assert_eq!(schedule.arrivals_total(), Some(expect), "{requests_max:?} {duration_ns}");

@@ -48,9 +48,11 @@ pub struct LogSessionsFacts {
     pub span_ns: u64,
     /// Number of requests in the busiest calendar minute. For a log shorter than a minute: the
     /// number of requests in the whole log.
-    pub busiest_minute: u64,
+    #[serde(rename = "busiest_minute")]
+    pub busiest_minute_requests: u64,
     /// Number of requests in the busiest calendar second.
-    pub busiest_second: u64,
+    #[serde(rename = "busiest_second")]
+    pub busiest_second_requests: u64,
 }
 
 impl LogSessions {

@@ -90,7 +90,8 @@ pub struct FindSpec<P = PlanRecord> {
     pub arrivals: ArrivalSpacing,
     /// Response time of the preflight request, ns. The preflight request checks before the search
     /// that the server responds. A value of 0 means that no preflight request was sent.
-    pub first_answer_ns: u64,
+    #[serde(rename = "first_answer_ns")]
+    pub preflight_response_time_ns: u64,
     /// Profiles to take after the search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<ProfilesSpec>,
@@ -224,9 +225,10 @@ pub struct BlocksSpec<P = PlanRecord> {
 impl<P> FindSpec<P> {
     /// Converts the plan of the search with `each`.
     fn map_plan<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<FindSpec<Q>, E> {
-        let FindSpec { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning } = self;
+        let FindSpec { base, slo, budget_ns, max_rate, arrivals, preflight_response_time_ns, profiles, planning } =
+            self;
         let base = each(base)?;
-        Ok(FindSpec { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning })
+        Ok(FindSpec { base, slo, budget_ns, max_rate, arrivals, preflight_response_time_ns, profiles, planning })
     }
 }
 
@@ -235,7 +237,8 @@ impl<P> BlocksSpec<P> {
     pub fn map_plans<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<BlocksSpec<Q>, E> {
         let BlocksSpec { arms, users, rate, arrivals, load_ns, warmup_ns, budget_ns, blocks_max, answers_may_differ } =
             self;
-        let mut arm = |Arm { name, plan, started }: Arm<P>| Ok(Arm { name, plan: each(plan)?, started });
+        let mut arm =
+            |Arm { name, plan, is_started_per_load }: Arm<P>| Ok(Arm { name, plan: each(plan)?, is_started_per_load });
         let arms = arms.into_iter().map(&mut arm).collect::<Result<_, E>>()?;
         Ok(BlocksSpec { arms, users, rate, arrivals, load_ns, warmup_ns, budget_ns, blocks_max, answers_may_differ })
     }
@@ -257,7 +260,8 @@ pub struct Arm<P = PlanRecord> {
     /// plan.
     pub plan: P,
     /// Whether plimsoll starts the target for each load.
-    pub started: bool,
+    #[serde(rename = "started")]
+    pub is_started_per_load: bool,
 }
 
 /// A measure by which builds are compared.

@@ -147,13 +147,13 @@ impl Stripe {
 
     /// Returns the maximum number of items that this stripe can have among any `count` consecutive
     /// items.
-    pub fn max_items(self, count: u64) -> u64 {
+    pub fn items_max_among(self, count: u64) -> u64 {
         count.saturating_mul(self.pattern.items_per_period()).div_ceil(self.pattern.period * self.equal_parts)
     }
 
     /// Returns the approximate number of items in the whole schedule if this stripe has `count`
     /// items.
-    pub fn total_items(self, count: u64) -> u64 {
+    pub fn estimate_schedule_items(self, count: u64) -> u64 {
         count.saturating_mul(self.pattern.period * self.equal_parts) / self.pattern.items_per_period()
     }
 
@@ -203,8 +203,11 @@ mod tests {
         let share = Stripe::weighted(0, &[2, 1, 1]).expect("a part").split(1, 2).share();
         assert!((share - 0.25).abs() < 1e-9, "{share}");
         let half = Stripe::weighted(0, &[2, 1, 1]).expect("a part");
-        assert_eq!((half.max_items(9), half.total_items(5), half.split(0, 2).max_items(9)), (5, 10, 3));
-        assert_eq!((Stripe::new(0, 3).max_items(10), Stripe::new(0, 3).total_items(4)), (4, 12));
+        assert_eq!(
+            (half.items_max_among(9), half.estimate_schedule_items(5), half.split(0, 2).items_max_among(9)),
+            (5, 10, 3)
+        );
+        assert_eq!((Stripe::new(0, 3).items_max_among(10), Stripe::new(0, 3).estimate_schedule_items(4)), (4, 12));
     }
 
     #[test]

@@ -63,7 +63,8 @@ fn is_no_trials(trials: &[u64; 3]) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LineSummary {
-    /// The estimate of the load line, 1/s; 0 means that there is no load line.
+    /// The estimate of the load line, 1/s. Without an estimate, the value is the lower end of the
+    /// interval; 0 means that there is no load line.
     pub rps: f64,
     /// Lower end of the 90 % interval of the load line, 1/s.
     pub lower: f64,

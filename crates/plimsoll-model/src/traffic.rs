@@ -80,7 +80,7 @@ pub struct Route {
     pub timeout_ns: u64,
     /// The parts of the request that are templates ([`crate::template`]), filled in for each
     /// request.
-    pub template_parts: TemplateFlags,
+    pub template_flags: TemplateFlags,
     /// Expectations of a response beyond its status.
     pub expect: Expectations,
     /// Values to capture from a response. A response without a value to capture counts as failed,
@@ -124,7 +124,7 @@ impl Route {
             weight: 1,
             ok_status: StatusSet::default(),
             timeout_ns: 30_000_000_000,
-            template_parts: TemplateFlags::default(),
+            template_flags: TemplateFlags::default(),
             expect: Expectations::default(),
             captures: Vec::new(),
             redirects_max: 0,
@@ -134,7 +134,7 @@ impl Route {
 
     /// Returns the request in the form in which it is sent. For a gRPC call, the body contains the
     /// encoded messages, and the header fields of gRPC are added.
-    pub fn as_sent(&self) -> Cow<'_, Request> {
+    pub fn request_to_send(&self) -> Cow<'_, Request> {
         let Some(call) = &self.grpc else { return Cow::Borrowed(&self.request) };
         let mut request = self.request.clone();
         request.body = call.content.clone().unwrap_or_default();
@@ -164,7 +164,8 @@ pub enum RouteChoice {
     /// random by weight.
     Scenarios,
     /// Arrival n of the load sends entry n of the request list.
-    Listed,
+    #[serde(rename = "listed")]
+    RequestList,
 }
 
 /// Requests that are sent once for each load: setup requests before the load, and teardown requests

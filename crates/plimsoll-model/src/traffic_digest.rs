@@ -57,7 +57,7 @@ impl ExperimentSpec {
 }
 
 fn plan_digest_input<'a>(spec: &ExperimentSpec, plan: &'a PlanRecord) -> PlanDigestInput<'a> {
-    let PlanRecord { traffic, load, carriage } = plan;
+    let PlanRecord { traffic, load, connection_plan } = plan;
     let TrafficRecord { origin: _, routes, choice, scenarios, data, variables, setup_teardown_digest, request_list } =
         traffic;
     let json = |value: Result<serde_json::Value, serde_json::Error>| value.unwrap_or_default();
@@ -76,11 +76,11 @@ fn plan_digest_input<'a>(spec: &ExperimentSpec, plan: &'a PlanRecord) -> PlanDig
             setup_teardown_digest,
             json(serde_json::to_value(request_list)),
         ),
-        http: carriage.http.name(),
-        streams_max: carriage.streams_max,
-        keep_alive: carriage.keep_alive,
-        tls: carriage.tls.is_some(),
-        unix: carriage.unix.is_some(),
+        http: connection_plan.http.name(),
+        streams_max: connection_plan.streams_max,
+        keep_alive: connection_plan.keep_alive,
+        tls: connection_plan.tls.is_some(),
+        unix: connection_plan.unix.is_some(),
         search_arrivals: spec.search_spec().map(|search| search.arrivals.name()),
         load: matches!(spec, ExperimentSpec::Run(_)).then(|| of_load(&load.shape)),
     }

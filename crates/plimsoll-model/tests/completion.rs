@@ -30,7 +30,7 @@ fn run_spec_with_plan(plan: Plan) -> ExperimentSpec<Plan> {
 }
 
 fn comparison_spec(a: Plan, b: Plan) -> ExperimentSpec<Plan> {
-    let arm = |name: &str, plan| Arm { name: name.into(), plan, started: false };
+    let arm = |name: &str, plan| Arm { name: name.into(), plan, is_started_per_load: false };
     let blocks = BlocksSpec {
         arms: vec![arm("a", a), arm("b", b)],
         users: Some(4),
@@ -404,14 +404,14 @@ fn a_rerun_reads_the_traffic_file_again() {
 /// Creates a load that replays four requests from an access log.
 fn log_replay_plan(last_ns: u64, status: u16) -> Plan {
     let mut plan = post_plan("/items?token=abc", &[("X-Any", "s3cret")], "");
-    let mut targets = RequestPaths::default();
+    let mut targets = RequestTargets::default();
     let entry = |target: &str| RequestListEntry { target: targets.push(target).expect("room"), route: 0, status };
     let entries = ["/items?token=abc", "/a", "/b", "/c"].map(entry).to_vec();
     plan.traffic.request_list =
         Some(Arc::new(RequestList { targets: targets.into(), entries, sessions: None, facts: ReplayFacts::default() }));
-    plan.traffic.choice = RouteChoice::Listed;
+    plan.traffic.choice = RouteChoice::RequestList;
     let arrivals = ArrivalTimes::new(vec![0, 5, 5, last_ns], 0, 100).expect("moments");
-    (plan.load.shape, plan.load.duration_ns) = (LoadShape::Given { arrivals }, Some(100));
+    (plan.load.shape, plan.load.duration_ns) = (LoadShape::ArrivalTimes { arrivals }, Some(100));
     plan
 }
 
@@ -447,7 +447,7 @@ fn a_rerun_needs_the_same_log() {
     };
     let read = |last_ns: u64, status: u16| {
         let plan = log_replay_plan(last_ns, status);
-        let LoadShape::Given { arrivals } = plan.load.shape else { panic!("no moments") };
+        let LoadShape::ArrivalTimes { arrivals } = plan.load.shape else { panic!("no moments") };
         move |_: &ExperimentSettings<String>| {
             Some(vec![TrafficFromFile { traffic: plan.traffic.clone(), arrivals: Some(arrivals.clone()) }])
         }

@@ -43,7 +43,7 @@ fn random_route(rng: &mut Rng) -> Route {
         weight: rng.uniform_below(1 << 32) as u32,
         ok_status: StatusSet::parse(["2xx", "100-399", "200, 404"][rng.uniform_below(3) as usize]).expect("a set"),
         timeout_ns: rng.uniform_below(1 << 50),
-        template_parts: TemplateFlags {
+        template_flags: TemplateFlags {
             target: rng.uniform_below(2) == 0,
             headers: rng.uniform_below(2) == 0,
             body: rng.uniform_below(2) == 0,
@@ -68,7 +68,7 @@ fn random_route(rng: &mut Rng) -> Route {
         grpc: random_option(rng, |rng| GrpcCall {
             ok: GrpcStatusSet::parse(["OK", "0,5,16", "UNAVAILABLE"][rng.uniform_below(3) as usize]).expect("a set"),
             content: random_option(rng, random_bytes),
-            types: random_option(rng, |rng| random_bytes(rng).into()),
+            descriptor_set: random_option(rng, |rng| random_bytes(rng).into()),
             returns_stream: rng.uniform_below(2) == 1,
             in_turn: rng.uniform_below(2) == 1,
         }),
@@ -188,12 +188,13 @@ fn add_replayed_arrivals(rng: &mut Rng, plan: &mut Plan) {
     plan.load.warmup_ns = starts_ns[0];
     let end_ns = starts_ns[starts_ns.len() - 1] + 1_000_000_000;
     let count = starts_ns.len();
-    plan.load.shape =
-        LoadShape::Given { arrivals: ArrivalTimes::new(starts_ns, plan.load.warmup_ns, end_ns).expect("moments") };
+    plan.load.shape = LoadShape::ArrivalTimes {
+        arrivals: ArrivalTimes::new(starts_ns, plan.load.warmup_ns, end_ns).expect("moments"),
+    };
     if rng.uniform_below(2) == 0 {
         return;
     }
-    let mut targets = RequestPaths::default();
+    let mut targets = RequestTargets::default();
     for target in &random_list(rng, 1, random_text) {
         let _ = targets.push(target);
     }
@@ -212,8 +213,8 @@ fn add_replayed_arrivals(rng: &mut Rng, plan: &mut Plan) {
         sessions: (rng.uniform_below(2) == 0).then(|| LogSessionsFacts {
             sessions: rng.next_u64(),
             span_ns: rng.next_u64(),
-            busiest_minute: rng.next_u64(),
-            busiest_second: rng.next_u64(),
+            busiest_minute_requests: rng.next_u64(),
+            busiest_second_requests: rng.next_u64(),
         }),
     };
     let sessions = (rng.uniform_below(2) == 0).then(|| {
@@ -230,7 +231,7 @@ fn add_replayed_arrivals(rng: &mut Rng, plan: &mut Plan) {
         plan.load.shape =
             LoadShape::Open { rate: LoadCurve::constant(rng.next_f64() + 1.0), arrivals: ArrivalSpacing::Replayed };
     }
-    plan.traffic.choice = RouteChoice::Listed;
+    plan.traffic.choice = RouteChoice::RequestList;
     plan.traffic.scenarios.clear();
     plan.traffic.request_list = Some(Arc::new(RequestList { targets: targets.into(), entries, sessions, facts }));
 }

@@ -111,7 +111,7 @@ fn random_probes(rng: &mut Rng) -> Probes {
             functions: vec![rng.uniform_below(2) as u32, 1],
         };
         probes.sampled.merge(&SampledFunctions {
-            stretches: vec![SampleInterval {
+            intervals: vec![SampleInterval {
                 from_ns,
                 to_ns: from_ns + rng.uniform_below(9) as i64,
                 period_ns: 1 + rng.uniform_below(9),
@@ -120,7 +120,7 @@ fn random_probes(rng: &mut Rng) -> Probes {
                 names: vec!["main".into(), "sort::<f64>".into()],
                 stacks: (0..rng.uniform_below(4)).map(|_| stack(rng)).collect(),
             }],
-            refused: (rng.uniform_below(3) == 0).then(|| "the kernel does not allow it".into()),
+            missing_reason: (rng.uniform_below(3) == 0).then(|| "the kernel does not allow it".into()),
         });
     }
     if rng.uniform_below(3) == 0 {
@@ -186,7 +186,7 @@ fn random_run(rng: &mut Rng) -> Run {
 fn experiment_spec_for_seed(seed: u64) -> ExperimentSpec {
     let plan = plan_with_secrets().record();
     let profiles = Some(ProfilesSpec { bases: vec!["http://h/debug/pprof".into()], seconds: 10 });
-    let arm = |name: &str| Arm { name: name.into(), plan: plan.clone(), started: name == "b" };
+    let arm = |name: &str| Arm { name: name.into(), plan: plan.clone(), is_started_per_load: name == "b" };
     let blocks = BlocksSpec {
         arms: vec![arm("a"), arm("b")],
         users: Some(4),
@@ -204,7 +204,7 @@ fn experiment_spec_for_seed(seed: u64) -> ExperimentSpec {
         budget_ns: 60_000_000_000,
         max_rate: Some(1e4),
         arrivals: ArrivalSpacing::Constant,
-        first_answer_ns: 7,
+        preflight_response_time_ns: 7,
         profiles: profiles.clone(),
         planning: Planning { headroom: Some(0.3), need_rps: None, soak_ns: Some(1_800_000_000_000) },
     };
@@ -220,8 +220,8 @@ fn experiment_spec_for_seed(seed: u64) -> ExperimentSpec {
         4 => ExperimentSpec::Explain(ExplainSpec {
             search,
             budget_ns: 180_000_000_000,
-            interventions: vec![Intervention::Reference, Intervention::Stopped],
-            requested_interventions: vec![Intervention::Stopped],
+            interventions: vec![Intervention::Reference, Intervention::DependencyPauses],
+            requested_interventions: vec![Intervention::DependencyPauses],
             setting_values: vec![2.0, 4.5],
         }),
         5 => ExperimentSpec::Overload(OverloadSpec {
@@ -268,12 +268,12 @@ fn random_experiment(seed: u64) -> Experiment {
         environment: Environment { cores: 2, ..Environment::default() },
         start_notes: StartNotes { warnings: vec!["slow".into()], adjustments: vec!["2 threads".into()] },
         trials,
-        remarks: vec![
+        events: vec![
             ExperimentEvent::LoadSkipped {
                 tag: LoadTag::for_purpose(LoadPurpose::Level),
                 reason: LoadSkipReason::Machine("open files".into()),
             },
-            ExperimentEvent::Broken { reason: "B died".into() },
+            ExperimentEvent::Aborted { reason: "B died".into() },
             profile_remark(Ok("x.18c.a1.cpu.pb.gz".into())),
             profile_remark(Err("it answers 404".into())),
         ],
@@ -590,7 +590,7 @@ fn trial_end_updates_start_time_and_addresses() {
     }
     let read = codec::decode(&bytes).expect("reads").experiment;
     let trial = &read.trials[0];
-    assert_eq!((trial.start_ns, trial.run.plan.carriage.addresses.clone()), (9, found));
+    assert_eq!((trial.start_ns, trial.run.plan.connection_plan.addresses.clone()), (9, found));
 }
 
 fn profile_remark(file: Result<String, String>) -> ExperimentEvent {

@@ -272,10 +272,10 @@ mod tests {
         sink.begin_sample(monotonic_ns(), true);
         sampling.sample(&mut sink);
         let seen = sink.take().sampled;
-        if seen.refused.is_some() {
+        if seen.missing_reason.is_some() {
             return; // The kernel forbids sampling here, and `refused` has the reason.
         }
-        let stretches = &seen.stretches;
+        let stretches = &seen.intervals;
         let caught = |function: &str| {
             let of_stretch = |stretch: &SampleInterval| {
                 let of_it =

@@ -24,7 +24,9 @@ pub struct HostProbe {
     buffer: Vec<u8>,
 }
 
-/// Slowly changing values and sums are read in every fifth sample only, that is every 0.5 s.
+/// Number of samples from one reading to the next of figures that need no dense readings: available
+/// memory, and the kernel's cumulative counters such as TCP and pressure. With 10 samples a second,
+/// these figures are read every 0.5 s.
 const SAMPLES_PER_SLOW_READING: u64 = 5;
 /// Means over a minute and almost constant values are read in every tenth sample only, that is
 /// every second.

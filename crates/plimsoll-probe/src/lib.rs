@@ -135,7 +135,7 @@ impl Watcher {
         watched: &WatchTarget,
         effort: ProbeEffort,
     ) -> Result<Option<Watcher>, Failure> {
-        if settings.none {
+        if settings.is_disabled {
             return Ok(None);
         }
         let finder = ServerFinder::new(settings, watched)?;

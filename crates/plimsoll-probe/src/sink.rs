@@ -192,7 +192,7 @@ impl Sink {
 
     /// Adds the stack samples of one interval, which show the functions that use CPU time.
     pub fn add_stack_samples(&mut self, stretch: SampleInterval) {
-        self.readings.sampled.stretches.push(stretch);
+        self.readings.sampled.intervals.push(stretch);
     }
 
     /// Reports why no functions are sampled from now on.
@@ -216,7 +216,7 @@ impl Sink {
         seen.series.retain(|_, series| !series.samples.is_empty() || !series.gaps.is_empty());
         seen.servers.extend(self.server.clone());
         seen.missing.extend(self.unmeasured_reason.clone());
-        seen.sampled.refused.clone_from(&self.sampling_refused);
+        seen.sampled.missing_reason.clone_from(&self.sampling_refused);
         seen.missing.sort_unstable();
         seen
     }

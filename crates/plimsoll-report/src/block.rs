@@ -107,8 +107,8 @@ impl Report {
     }
 
     /// Makes `sentence` the answer of the report. The previous answer becomes ordinary text below
-    /// `sentence`.
-    pub fn set_answer(&mut self, sentence: String) -> &mut Self {
+    /// `sentence`. A report without a previous answer does not change.
+    pub fn replace_answer(&mut self, sentence: String) -> &mut Self {
         if let Some(at) = self.blocks.iter().position(|block| matches!(block, ReportBlock::Text(Tone::Answer, _))) {
             if let ReportBlock::Text(tone, _) = &mut self.blocks[at] {
                 *tone = Tone::Plain;
@@ -120,7 +120,7 @@ impl Report {
 
     /// Adds HTML to the report without escaping the HTML. The HTML must be complete, must load no
     /// external files, and must contain only text that is already escaped.
-    pub fn add_fragment(&mut self, html: String) -> &mut Self {
+    pub fn add_raw_html(&mut self, html: String) -> &mut Self {
         self.blocks.push(ReportBlock::RawHtml(html));
         self
     }

@@ -122,7 +122,7 @@ pub fn load_purpose_name(purpose: LoadPurpose) -> &'static str {
         LoadPurpose::Settle => "settle",
         LoadPurpose::Profile => "profile",
         LoadPurpose::Block => "block",
-        LoadPurpose::Hold => "hold",
+        LoadPurpose::SteadyLoad => "hold",
         LoadPurpose::Soak => "soak",
         LoadPurpose::Overload => "overload",
     }

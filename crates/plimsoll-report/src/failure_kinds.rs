@@ -51,7 +51,7 @@ impl<'a> From<&'a FailedResponseGroup> for FailedAnswerFields<'a> {
         let said = |text: &'a String| Some(text.as_str()).filter(|text| !text.is_empty());
         FailedAnswerFields {
             status: Some(first.status).filter(|status| *status != 0),
-            missed: first.miss.map(|missed| missed.failure.name()),
+            missed: first.failed_check.map(|missed| missed.failure.name()),
             route: kind.route.as_deref(),
             requests: kind.requests,
             first_s: kind.at_ns as f64 / 1e9,

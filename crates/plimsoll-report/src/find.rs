@@ -278,7 +278,7 @@ pub fn next_load_texts(purpose: LoadPurpose, plan: &PlanRecord, so_far: LoadLine
     let load = match load {
         LoadShape::Closed { .. } if level == 1.0 => "1 user".to_owned(),
         LoadShape::Closed { .. } => format!("{} users at once", count(level as u64)),
-        LoadShape::Open { .. } | LoadShape::Given { .. } => format!("{} {counted}/s", rate(level)),
+        LoadShape::Open { .. } | LoadShape::ArrivalTimes { .. } => format!("{} {counted}/s", rate(level)),
     };
     let estimate = match (so_far.rps > 0.0, so_far.upper) {
         (true, Some(upper)) => format!(
@@ -320,7 +320,7 @@ pub fn next_load_texts(purpose: LoadPurpose, plan: &PlanRecord, so_far: LoadLine
             format!("soaking: {load}"),
             format!("this load tests whether the server sustains the load line for a long time; {estimate}"),
         ),
-        LoadPurpose::Run | LoadPurpose::Level | LoadPurpose::Profile | LoadPurpose::Block | LoadPurpose::Hold => {
+        LoadPurpose::Run | LoadPurpose::Level | LoadPurpose::Profile | LoadPurpose::Block | LoadPurpose::SteadyLoad => {
             (load, String::new())
         }
     }

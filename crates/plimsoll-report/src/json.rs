@@ -57,8 +57,8 @@ pub(crate) fn round_fractional_numbers(value: &Value) -> Value {
     }
 }
 
-/// The fields that every document has: schema, start time, command, machine, load settings and
-/// agents.
+/// The common fields of the documents of experiments: schema, start time, command, machine, load
+/// settings and agents.
 #[derive(Serialize)]
 pub(crate) struct CommonDocumentFields<'a> {
     schema: &'static str,
@@ -66,7 +66,7 @@ pub(crate) struct CommonDocumentFields<'a> {
     command: &'a [String],
     environment: MachineFields<'a>,
     #[serde(flatten)]
-    made: Option<LoadSetupFields<'a>>,
+    load_setup: Option<LoadSetupFields<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     agents: Vec<AgentFields>,
 }
@@ -106,26 +106,26 @@ pub(crate) struct LoadSetupFields<'a> {
 impl<'a> LoadSetupFields<'a> {
     /// Creates the settings from the plan of a load and from the machines that generated the load.
     pub(crate) fn new(plan: &'a PlanRecord, injectors: &[Injector]) -> LoadSetupFields<'a> {
-        let addresses = || plan.carriage.addresses.iter().map(ToString::to_string).collect();
+        let addresses = || plan.connection_plan.addresses.iter().map(ToString::to_string).collect();
         LoadSetupFields {
             url: plan.traffic.url(),
             method: &plan.traffic.first_route().method,
             seed: plan.load.seed,
-            http: plan.carriage.http.name(),
-            streams_max: plan.carriage.streams_max,
+            http: plan.connection_plan.http.name(),
+            streams_max: plan.connection_plan.streams_max,
             threads: injectors.iter().map(|injector| injector.workers).sum(),
-            addresses: plan.carriage.unix.is_none().then(addresses),
+            addresses: plan.connection_plan.unix.is_none().then(addresses),
         }
     }
 }
 
 impl<'a> CommonDocumentFields<'a> {
-    /// Creates the common fields of an experiment's document. `made` contains the settings of the
-    /// experiment's loads; `None` means that the experiment has no load.
+    /// Creates the common fields of an experiment's document. `load_setup` contains the settings of
+    /// the experiment's loads; `None` means that the experiment has no load.
     pub(crate) fn new(
         schema: &'static str,
         experiment: &'a Experiment,
-        made: Option<LoadSetupFields<'a>>,
+        load_setup: Option<LoadSetupFields<'a>>,
     ) -> CommonDocumentFields<'a> {
         let environment = &experiment.environment;
         let machine = MachineFields {
@@ -142,11 +142,18 @@ impl<'a> CommonDocumentFields<'a> {
         };
         let Experiment { started_unix_ms, command, .. } = experiment;
         let agents = agents::agent_fields(&fleet::sum_agents(experiment.trials.iter().map(|trial| &trial.run)));
-        let made = made.map(|made| match agents.as_slice() {
-            [] => made,
-            agents => LoadSetupFields { threads: agents.iter().map(AgentFields::thread_count).sum(), ..made },
+        let load_setup = load_setup.map(|load_setup| match agents.as_slice() {
+            [] => load_setup,
+            agents => LoadSetupFields { threads: agents.iter().map(AgentFields::thread_count).sum(), ..load_setup },
         });
-        CommonDocumentFields { schema, started_unix_ms: *started_unix_ms, command, environment: machine, made, agents }
+        CommonDocumentFields {
+            schema,
+            started_unix_ms: *started_unix_ms,
+            command,
+            environment: machine,
+            load_setup,
+            agents,
+        }
     }
 }
 
@@ -544,7 +551,7 @@ impl From<&Level> for SweepPointFields {
 #[serde(untagged)]
 enum LevelFields<'a> {
     Measured(Box<MeasuredLevel<'a>>),
-    Unheld { concurrency: u64, error: String },
+    Skipped { concurrency: u64, error: String },
 }
 
 #[derive(Serialize)]
@@ -600,7 +607,7 @@ impl<'a> From<&'a SweepLevel<'a>> for LevelFields<'a> {
                     }),
                 }))
             }
-            Err(reason) => LevelFields::Unheld { concurrency, error: sentence_text(&format::skip_reason(reason)) },
+            Err(reason) => LevelFields::Skipped { concurrency, error: sentence_text(&format::skip_reason(reason)) },
         }
     }
 }

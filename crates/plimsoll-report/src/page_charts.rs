@@ -315,7 +315,7 @@ pub(crate) fn find_page(
     let picture = |theme| chart::search_chart(&heading, &searched, None, theme);
     charts.add_responsive_chart(picture, &TRIAL_HEADINGS, open.map(trial_row).collect());
     let mut report = find_report(experiment, context, finding, doubts, held_by, false);
-    report.set_answer(heading::load_line_sentence(findings)).insert_after_answer(charts);
+    report.replace_answer(heading::load_line_sentence(findings)).insert_after_answer(charts);
     add_server_facts(&mut report, server);
 
     report.add_heading("Evidence").add_sentence(Tone::Plain, "Every trial (load) of the search, in order:");

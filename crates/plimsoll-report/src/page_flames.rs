@@ -41,7 +41,7 @@ pub fn profiles_section(
             divisor: None,
             total: sum_by_function(profile, &view, FunctionCostOrder::Cum).selected_total as f64,
         };
-        report.add_fragment(inline_svg(&flame));
+        report.add_raw_html(inline_svg(&flame));
     }
     if let (Some(low), Some(high), Some(comparison)) = (low, high, &profiles.comparison) {
         let (a, b) =
@@ -60,7 +60,7 @@ pub fn profiles_section(
                 divisor: Some("request"),
                 total: comparison.total.after,
             };
-            report.add_fragment(inline_svg(&flame));
+            report.add_raw_html(inline_svg(&flame));
         }
     }
     report
@@ -96,6 +96,6 @@ pub fn flame_difference(
         divisor: is_of_requests.then_some("request"),
         total: comparison.total.after,
     };
-    report.add_heading("Differences of CPU time by function").add_fragment(inline_svg(&flame));
+    report.add_heading("Differences of CPU time by function").add_raw_html(inline_svg(&flame));
     report
 }

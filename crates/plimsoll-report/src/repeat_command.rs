@@ -143,13 +143,13 @@ fn add_traffic_flags(words: &mut CommandLine, plan: &PlanRecord, settings: &Expe
         schema.proto_paths.iter().for_each(|folder| words.add_flag_with_value("--proto-path", &folder.text));
         words.add_redacted_text_flag("--descriptor-set", &schema.descriptor_set);
     }
-    if plan.carriage.http != HttpChoice::Auto {
-        words.add_flag_with_value("--http", plan.carriage.http.name());
+    if plan.connection_plan.http != HttpChoice::Auto {
+        words.add_flag_with_value("--http", plan.connection_plan.http.name());
     }
-    if plan.carriage.streams_max > 1 {
-        words.add_flag_with_value("--streams", plan.carriage.streams_max.to_string());
+    if plan.connection_plan.streams_max > 1 {
+        words.add_flag_with_value("--streams", plan.connection_plan.streams_max.to_string());
     }
-    words.add_flag_if("--no-keepalive", !plan.carriage.keep_alive);
+    words.add_flag_if("--no-keepalive", !plan.connection_plan.keep_alive);
     words.add_optional_flag("--max-connections", settings.connections_max);
     words.add_flag_if("--no-preflight", !settings.preflight && settings.script.is_none());
     words.add_flag_if("--allow-public", settings.public);
@@ -193,35 +193,35 @@ fn add_request_flags(words: &mut CommandLine, route: &RouteRecord, settings: &Ex
             words.add_flag_with_value("--header", format!("{name}: {value}"));
         }
     }
-    words.add_optional_flag("--follow", Some(route.follow).filter(|hops| *hops > 0));
+    words.add_optional_flag("--follow", Some(route.redirects_max).filter(|hops| *hops > 0));
     match &settings.body {
         None => {}
         Some(BodySource::Text) if route.body_bytes == 0 => words.add_flag_with_value("--body", ""),
         Some(BodySource::Text) => words.add_flag_with_value("--body", route.redacted_body_text()),
-        Some(BodySource::Input) => words.add_flag_with_value("--body", "-"),
+        Some(BodySource::Stdin) => words.add_flag_with_value("--body", "-"),
         Some(BodySource::File(path)) => words.add_flag_with_value("--body", format!("@{}", path.text)),
     }
 }
 
 fn add_connection_flags(words: &mut CommandLine, plan: &PlanRecord, settings: &ExperimentSettings<RedactedText>) {
-    let carriage = &plan.carriage;
+    let connection_plan = &plan.connection_plan;
     words.add_optional_flag(
         "--connect-to",
         settings.connect_to.as_ref().map(|(host, port)| format!("{}:{port}", host_for_url(host))),
     );
-    words.add_optional_flag("--unix", carriage.unix.as_ref());
+    words.add_optional_flag("--unix", connection_plan.unix.as_ref());
     let sources: Vec<String> = settings.injector.sources.iter().map(ToString::to_string).collect();
     words.add_optional_flag("--source-ip", Some(sources.join(",")).filter(|sources| !sources.is_empty()));
     words.add_optional_flag(
         "--resolve-every",
-        carriage.resolve.as_ref().map(|resolve| format_exact_duration(resolve.every_ns)),
+        connection_plan.resolve.as_ref().map(|resolve| format_exact_duration(resolve.every_ns)),
     );
-    words.add_flag_if("--close=reset", carriage.close_reset);
-    words.add_flag_if("--insecure", carriage.tls.as_ref().is_some_and(|tls| !tls.verify));
+    words.add_flag_if("--close=reset", connection_plan.close_reset);
+    words.add_flag_if("--insecure", connection_plan.tls.as_ref().is_some_and(|tls| !tls.verify));
     words.add_redacted_text_flag("--cacert", &settings.issuers);
     words.add_redacted_text_flag("--cert", &settings.certificate);
     words.add_redacted_text_flag("--key", &settings.key);
-    words.add_flag_if("--no-resumption", carriage.tls.as_ref().is_some_and(|tls| !tls.resume));
+    words.add_flag_if("--no-resumption", connection_plan.tls.as_ref().is_some_and(|tls| !tls.resume));
 }
 
 fn add_study_flags(words: &mut CommandLine, spec: &ExperimentSpec, settings: &ExperimentSettings<RedactedText>) {
@@ -229,7 +229,7 @@ fn add_study_flags(words: &mut CommandLine, spec: &ExperimentSpec, settings: &Ex
         ExperimentSpec::Run(run) => {
             words.add_optional_flag("--stop-if", run.stop_if.as_ref());
             let load = &run.plan.load;
-            if !matches!(load.shape, LoadShape::Given { .. }) {
+            if !matches!(load.shape, LoadShape::ArrivalTimes { .. }) {
                 add_load_flags(words, load);
             }
         }
@@ -336,7 +336,7 @@ fn add_generator_flags(
     }
     words.add_flag_with_value("--seed", load.seed);
     if let Some(fleet) = &settings.fleet {
-        words.add_flag_with_value("--fleet", &fleet.place);
+        words.add_flag_with_value("--fleet", &fleet.url);
         words.add_flag_if("--fleet-copy", fleet.copied);
         words.add_flag_if("--on-loss=stop", fleet.on_loss == AgentLossPolicy::Stop);
         words.add_optional_flag("--agents", fleet.agents.as_deref());
@@ -372,9 +372,9 @@ fn add_probe_flags(words: &mut CommandLine, spec: &ExperimentSpec, settings: &Ex
         words.add_endpoint_flag("--metrics", metrics);
     }
     words.add_redacted_text_flag("--cgroup", &probes.cgroup);
-    words.add_flag_if("--no-probes", probes.none);
+    words.add_flag_if("--no-probes", probes.is_disabled);
     if let Some(watch) = &probes.watch {
-        words.add_flag_with_value("--watch", &watch.place);
+        words.add_flag_with_value("--watch", &watch.url);
         words.add_flag_if("--watch-copy", watch.copied);
     }
     if let Some(profiles) = &settings.profiles {

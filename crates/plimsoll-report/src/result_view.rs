@@ -436,7 +436,7 @@ mod tests {
             environment: Environment::default(),
             start_notes: StartNotes::default(),
             trials,
-            remarks: vec![],
+            events: vec![],
             elapsed_ns: Some(10_000_000_000),
         }
     }
@@ -444,7 +444,7 @@ mod tests {
     /// Returns one recorded experiment for each kind of study.
     fn experiments_of_all_kinds() -> Vec<Experiment> {
         let base = Plan::for_get_request("h", 80, vec![], CLOSED_LOOP_SHAPE(1.0)).record();
-        let arm = |name: &str| Arm { name: name.into(), plan: base.clone(), started: false };
+        let arm = |name: &str| Arm { name: name.into(), plan: base.clone(), is_started_per_load: false };
         let blocks = BlocksSpec {
             arms: vec![arm("http://h/a"), arm("http://h/b")],
             users: Some(1),
@@ -468,7 +468,7 @@ mod tests {
             budget_ns: 10_000_000_000,
             max_rate: None,
             arrivals: ArrivalSpacing::Constant,
-            first_answer_ns: 0,
+            preflight_response_time_ns: 0,
             profiles: None,
             planning: Default::default(),
         };
@@ -502,7 +502,7 @@ mod tests {
                 }),
                 vec![
                     successful_trial(LoadPurpose::Peak, None, 0, CLOSED_LOOP_SHAPE(1.0)),
-                    successful_trial(LoadPurpose::Hold, None, 0, rate(100.0)),
+                    successful_trial(LoadPurpose::SteadyLoad, None, 0, rate(100.0)),
                 ],
             ),
             recorded_experiment(
@@ -595,7 +595,7 @@ mod tests {
             experiment.command = vec![others()];
             experiment.environment.kernel = others();
             experiment.environment.cpu = others();
-            experiment.remarks.push(ExperimentEvent::Broken { reason: others() });
+            experiment.events.push(ExperimentEvent::Aborted { reason: others() });
             let finding = compute_finding(experiment).expect("a finding");
             let shown = ResultView { experiment, finding: &finding, profiles: None, typed_url: None };
             let page_of = shown.page(&PageAdditions { file: others(), ..PageAdditions::default() });

@@ -92,7 +92,7 @@ pub fn load_text(plan: &PlanRecord) -> String {
     let unit = match load {
         LoadShape::Closed { .. } => " users".to_owned(),
         LoadShape::Open { .. } => format!(" {counted}/s"),
-        LoadShape::Given { .. } => String::new(),
+        LoadShape::ArrivalTimes { .. } => String::new(),
     };
     let curve = load.curve();
     let (repeated, times) = shortest_repeated_sequence(&curve.stages);
@@ -126,7 +126,7 @@ pub fn load_text(plan: &PlanRecord) -> String {
         LoadShape::Open { arrivals: ArrivalSpacing::Constant, .. } => format!("{stages}, evenly spaced"),
         LoadShape::Open { arrivals: ArrivalSpacing::Poisson, .. } => format!("{stages}, Poisson arrivals"),
         LoadShape::Open { arrivals: ArrivalSpacing::Replayed, .. } => format!("{stages}, drawn from a log"),
-        LoadShape::Given { arrivals } => {
+        LoadShape::ArrivalTimes { arrivals } => {
             let length = duration(curve.duration_ns().unwrap_or(0) as f64);
             format!(
                 "{requests} requests of a log in {length}, {mean_rate} a second on average",
@@ -158,14 +158,14 @@ pub(crate) fn target_text(plan: &PlanRecord) -> String {
 /// certificate verification.
 fn append_transport_remarks(title: String, plan: &PlanRecord) -> String {
     let mut text = title;
-    if let Some(path) = &plan.carriage.unix {
+    if let Some(path) = &plan.connection_plan.unix {
         text.push_str(&format!(" over the unix socket {path}"));
     }
     // The text does not mention HTTP/2 for gRPC, because gRPC always uses HTTP/2.
-    if plan.carriage.http == HttpChoice::H2 && plan.traffic.first_route().ok_grpc.is_none() {
+    if plan.connection_plan.http == HttpChoice::H2 && plan.traffic.first_route().ok_grpc.is_none() {
         text.push_str(" over HTTP/2");
     }
-    if plan.carriage.tls.as_ref().is_some_and(|tls| !tls.verify) {
+    if plan.connection_plan.tls.as_ref().is_some_and(|tls| !tls.verify) {
         text.push_str(" (certificate not verified)");
     }
     text
@@ -298,7 +298,7 @@ pub(crate) fn run_answer(plan: &PlanRecord, summary: &Summary) -> String {
     let RouteFigures { ledger, succeeded_in_window, .. } = &summary.routes_sum;
     let load = match plan.load.shape {
         LoadShape::Closed { .. } => format!(" with {}", load_text(plan)),
-        LoadShape::Open { .. } | LoadShape::Given { .. } => format!(" (offered: {})", load_text(plan)),
+        LoadShape::Open { .. } | LoadShape::ArrivalTimes { .. } => format!(" (offered: {})", load_text(plan)),
     };
     let late = ledger.succeeded.saturating_sub(*succeeded_in_window);
     let (in_window, in_the_end) = match late as f64 > LATE_SHARE_REPORTED_MIN * ledger.succeeded as f64 {
@@ -351,7 +351,7 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
         }
     }
     rows.push(latency_row("connect", &summary.load.connect));
-    if context.plan.carriage.tls.is_some() {
+    if context.plan.connection_plan.tls.is_some() {
         rows.push(latency_row("TLS handshake", &summary.load.handshake));
     }
     report.add_table(&["", "mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"], rows);
@@ -362,7 +362,7 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
     if !summary.stages.is_empty() {
         let over = match context.plan.load.shape {
             LoadShape::Closed { .. } => "users",
-            LoadShape::Open { .. } | LoadShape::Given { .. } => "offered/s",
+            LoadShape::Open { .. } | LoadShape::ArrivalTimes { .. } => "offered/s",
         };
         let rows = summary.stages.iter().enumerate().map(|(number, stage)| stage_row(number, stage)).collect();
         report.add_table(&["stage", over, "length", "requests/s", "success", "p50", "p99", "max"], rows);
@@ -433,7 +433,7 @@ fn http_version_text(plan: &PlanRecord, summary: &Summary) -> String {
     if summary.load.h2_connections == 0 {
         return text;
     }
-    match plan.carriage.streams_max {
+    match plan.connection_plan.streams_max {
         1 => text.push_str(" with one request at a time on each connection"),
         streams => text.push_str(&format!(
             " with up to {requests_max} requests at a time on each connection",
@@ -530,7 +530,7 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
     };
     if !summary.load.connect_errors.is_empty() {
         let reasons = list(labelled_counts(&summary.load.connect_errors, errno_message));
-        let text = match context.plan.carriage.addresses.len() {
+        let text = match context.plan.connection_plan.addresses.len() {
             0 | 1 => reasons,
             _ => format!(
                 "{reasons} (at {})",
@@ -559,7 +559,7 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
     };
     // If each connection closes after one request, the number of open connections has no meaning,
     // so it is omitted.
-    let at_once = match context.plan.carriage.keep_alive && summary.load.connections_open > 0 {
+    let at_once = match context.plan.connection_plan.keep_alive && summary.load.connections_open > 0 {
         true => {
             let connections = count(summary.load.connections_open);
             format!(", at most {connections} connections open at once")

@@ -575,7 +575,7 @@ fn simulate_plan(plan: &PlanRecord, mut until: StopRule, server: &mut Server, or
             let most = schedule.users_max();
             (0..most).map(|user| Reverse(ramp_ns * user / most)).collect()
         }
-        LoadShape::Open { .. } | LoadShape::Given { .. } => BinaryHeap::new(),
+        LoadShape::Open { .. } | LoadShape::ArrivalTimes { .. } => BinaryHeap::new(),
     };
     let tick = Plan::TICK_NS;
     let mut ends: VecDeque<RequestEnds> = VecDeque::new();
@@ -588,14 +588,14 @@ fn simulate_plan(plan: &PlanRecord, mut until: StopRule, server: &mut Server, or
         let mut integral = in_flight * tick;
         loop {
             let next_ns = match plan.load.shape {
-                LoadShape::Open { .. } | LoadShape::Given { .. } => arrivals.peek().map(|a| a.1),
+                LoadShape::Open { .. } | LoadShape::ArrivalTimes { .. } => arrivals.peek().map(|a| a.1),
                 LoadShape::Closed { .. } => users.peek().map(|u| u.0).filter(|t| *t < end_ns),
             };
             let Some(next_ns) = next_ns.filter(|t| *t < tick_end) else { break };
             let (done, good) = server.process_arrival(origin_ns + next_ns);
             let done_ns = done - origin_ns;
             match plan.load.shape {
-                LoadShape::Open { .. } | LoadShape::Given { .. } => drop(arrivals.next()),
+                LoadShape::Open { .. } | LoadShape::ArrivalTimes { .. } => drop(arrivals.next()),
                 LoadShape::Closed { .. } => {
                     users.pop();
                     users.push(Reverse(done_ns));
@@ -735,9 +735,9 @@ fn run_search(model: ServerModel, seed: u64, settings: &SearchSettings, burners:
 pub struct StudyRecord {
     /// The loads of the study, in order of time.
     pub trials: Vec<Trial>,
-    /// The remarks of the study, in order of time.
-    pub remarks: Vec<ExperimentEvent>,
-    /// For each step of the study: its virtual time in ns, and the number of loads and of remarks
+    /// The events of the study, in order of time.
+    pub events: Vec<ExperimentEvent>,
+    /// For each step of the study: its virtual time in ns, and the number of loads and of events
     /// recorded by then.
     pub step_times: Vec<(u64, usize, usize)>,
     /// Length of the study, ns.
@@ -758,16 +758,16 @@ pub fn simulate_study(
         (0..).zip(models).map(|(arm, model)| Server::new(*model, mix_bits(seed.wrapping_add(arm)))).collect();
     let mut study = Study::new(spec).expect("a question");
     let mut recorded =
-        StudyRecord { trials: Vec::new(), remarks: Vec::new(), step_times: Vec::new(), elapsed_ns: 0, failure: None };
+        StudyRecord { trials: Vec::new(), events: Vec::new(), step_times: Vec::new(), elapsed_ns: 0, failure: None };
     loop {
-        let StudyRecord { trials, remarks, step_times, elapsed_ns, .. } = &mut recorded;
-        step_times.push((*elapsed_ns, trials.len(), remarks.len()));
+        let StudyRecord { trials, events, step_times, elapsed_ns, .. } = &mut recorded;
+        step_times.push((*elapsed_ns, trials.len(), events.len()));
         assert!(step_times.len() < 10_000, "no end");
-        match study.next(&History { trials, remarks, elapsed_ns: *elapsed_ns }) {
+        match study.next(&History { trials, events, elapsed_ns: *elapsed_ns }) {
             study::Step::Stop => return recorded,
             study::Step::Fail(broken) => return StudyRecord { failure: Some(broken), ..recorded },
             study::Step::Skip(tag) => {
-                remarks.push(ExperimentEvent::LoadSkipped { tag, reason: plimsoll_model::LoadSkipReason::NoTime })
+                events.push(ExperimentEvent::LoadSkipped { tag, reason: plimsoll_model::LoadSkipReason::NoTime })
             }
             study::Step::SkipProfile(..) => unreachable!("no profiles are asked for"),
             study::Step::Measure(trial) => {
@@ -790,8 +790,15 @@ pub fn search_settings(model: ServerModel, seed: u64, budget_ns: u64, max_rate: 
     let mut base =
         Plan::for_get_request("server", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }).record();
     base.load.seed = seed;
-    let first_answer_ns = model.idle_response_ns();
-    SearchSettings { base, slo: model.slo(), budget_ns, max_rate, arrivals: model.arrivals(), first_answer_ns }
+    let preflight_response_time_ns = model.idle_response_ns();
+    SearchSettings {
+        base,
+        slo: model.slo(),
+        budget_ns,
+        max_rate,
+        arrivals: model.arrivals(),
+        preflight_response_time_ns,
+    }
 }
 
 /// Formats the trials and the load line of a search for the messages of failed tests. `truth` is

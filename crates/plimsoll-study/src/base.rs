@@ -68,7 +68,8 @@ impl ResolvedTarget {
         match (&settings.mix, plan.traffic.routes.as_slice()) {
             (Some(_), _) => traffic_file::check_encodable(&plan)?,
             (None, [only, ..]) => {
-                plimsoll_engine::encode_request(&plan, &only.as_sent()).map_err(|e| Failure::usage(e.to_string()))?;
+                plimsoll_engine::encode_request(&plan, &only.request_to_send())
+                    .map_err(|e| Failure::usage(e.to_string()))?;
             }
             (None, []) => return Err(Failure::usage("the traffic has no request to send")),
         }
@@ -96,7 +97,7 @@ impl ResolvedTarget {
     pub fn generator_settings_for_load(&self, load: &Load) -> Injector {
         let users = match &load.shape {
             LoadShape::Closed { users } => users.max() as u64,
-            LoadShape::Open { .. } | LoadShape::Given { .. } => u64::MAX,
+            LoadShape::Open { .. } | LoadShape::ArrivalTimes { .. } => u64::MAX,
         };
         self.injector.with_workers_at_most(users.min(load.requests_max.unwrap_or(u64::MAX)))
     }

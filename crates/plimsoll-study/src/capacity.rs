@@ -94,7 +94,7 @@ pub fn fit_to_machine(
     let mut said = Vec::new();
     let closed = match &plan.load.shape {
         LoadShape::Closed { users } => Some(users.max() as u64),
-        LoadShape::Open { .. } | LoadShape::Given { .. } => None,
+        LoadShape::Open { .. } | LoadShape::ArrivalTimes { .. } => None,
     };
     if closed.is_none() && !fixed.connections {
         let tables = if limits.own_tables { u64::from(injector.workers) } else { 1 };
@@ -172,15 +172,15 @@ fn adapt_to_open_files_limit(
 }
 
 fn adapt_to_local_ports(
-    carriage: &ConnectionPlan,
+    connection_plan: &ConnectionPlan,
     injector: &mut Injector,
     connections: u64,
     limits: &ConnectionLimits,
 ) -> Result<Option<String>, String> {
-    let addresses = &carriage.addresses;
+    let addresses = &connection_plan.addresses;
     let each = connections.div_ceil(addresses.len().max(1) as u64);
     let loopback = !addresses.is_empty() && addresses.iter().all(|a| a.ip().is_loopback());
-    let wanted = match (carriage.keep_alive || carriage.close_reset, each > limits.ports / 2) {
+    let wanted = match (connection_plan.keep_alive || connection_plan.close_reset, each > limits.ports / 2) {
         (true, false) => 1,
         (true, true) => each.div_ceil(CONNECTIONS_PER_SOURCE_ADDRESS_MAX.min(limits.ports.max(1))),
         (false, _) => SOURCE_ADDRESSES_WITHOUT_KEEP_ALIVE.max(each.div_ceil(CONNECTIONS_PER_SOURCE_ADDRESS_MAX)),

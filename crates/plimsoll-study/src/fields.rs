@@ -18,7 +18,7 @@ pub fn parse_body_flag(text: &str) -> Result<(BodySource<String>, Vec<u8>), Fail
     if text == "-" {
         let read = files::read_stdin(FilePurpose::Body);
         return Ok((
-            BodySource::Input,
+            BodySource::Stdin,
             read.map_err(|why| Failure::cannot_start(format!("--body -: standard input {why}")))?,
         ));
     }

@@ -90,7 +90,7 @@ pub fn traffic_from_parsed(
     };
     let headers = mix.headers.iter().map(|text| parse_header_flag(text)).collect::<Result<Vec<_>, _>>()?;
     let of_base = |base: &str| {
-        let Url { origin, path, authorization } = Url::read(base)?;
+        let Url { origin, path, authorization } = Url::parse(base)?;
         let mut headers = headers.clone();
         let user_info = push_authorization(&mut headers, authorization);
         let defaults = RequestDefaults { headers, ok_status: mix.ok_status.clone(), timeout_ns: mix.timeout_ns };

@@ -39,7 +39,7 @@ pub fn encode_grpc_bodies(plan: &mut Plan, settings: &ExperimentSettings<String>
     let types: std::sync::Arc<[u8]> = schema.to_descriptor_set().into();
     let mut answers_in_turn = false;
     for route in &mut plan.traffic.routes {
-        let Route { label, request, template_parts: filled, expect, captures, grpc: Some(call), .. } = route else {
+        let Route { label, request, template_flags: filled, expect, captures, grpc: Some(call), .. } = route else {
             continue;
         };
         // gRPC has no query string, so the request target is the method's path.
@@ -47,7 +47,7 @@ pub fn encode_grpc_bodies(plan: &mut Plan, settings: &ExperimentSettings<String>
         call.returns_stream = method.has_server_stream();
         answers_in_turn |= call.returns_stream && method.has_client_stream();
         if filled.body || !expect.is_empty() || !captures.is_empty() {
-            call.types = Some(types.clone());
+            call.descriptor_set = Some(types.clone());
         }
         if filled.body {
             continue;
@@ -270,7 +270,7 @@ fn send_grpc_call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> 
     route.request.headers = along.filter(|(name, _)| !controls_compression(name)).cloned().collect();
     route.timeout_ns = GRPC_QUERY_TIMEOUT.as_nanos() as u64;
     route.grpc = Some(GrpcCall { content: Some(content), ..GrpcCall::default() });
-    let request = encode_request(plan, &route.as_sent()).map_err(|error| error.to_string())?.with_content();
+    let request = encode_request(plan, &route.request_to_send()).map_err(|error| error.to_string())?.with_content();
     let (mut heard, mut reasons) = (Vec::new(), Vec::new());
     let deadline = until.min(Instant::now() + GRPC_QUERY_TIMEOUT);
     let question = SingleRequest {

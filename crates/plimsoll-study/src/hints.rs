@@ -14,7 +14,7 @@ pub fn flag_hints(base: &ResolvedTarget, settings: &ExperimentSettings<String>) 
     if settings.profiles.is_some() || base.plan.connection_plan.unix.is_some() || !base.local {
         return Vec::new();
     }
-    let asks_metrics = settings.probes.metrics.is_none() && !settings.probes.none;
+    let asks_metrics = settings.probes.metrics.is_none() && !settings.probes.is_disabled;
     let metrics = asks_metrics.then(|| probes::find_metrics_endpoint(&base.plan)).flatten();
     let metrics = metrics.map(|place| format!("the target serves metrics at {place}: --metrics records these metrics"));
     RequestedProfiles::profile_hint(&base.plan, settings).into_iter().chain(metrics).collect()

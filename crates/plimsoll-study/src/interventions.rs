@@ -79,7 +79,10 @@ pub fn interventions_possible_before_load(
             Intervention::Control => false,
             Intervention::Reference => alone,
             Intervention::Identities if scripted => false,
-            Intervention::MoreUsers | Intervention::Bursts | Intervention::Together | Intervention::Abreast => true,
+            Intervention::MoreUsers
+            | Intervention::Bursts
+            | Intervention::BurstsAtTwiceConcurrency
+            | Intervention::BurstsAtConcurrency => true,
             Intervention::NewConnections => plan.connection_plan.keep_alive,
             Intervention::KeptConnections => !plan.connection_plan.keep_alive,
             Intervention::Head => gets,
@@ -94,7 +97,7 @@ pub fn interventions_possible_before_load(
             Intervention::LargerBody => longer == Some(true),
             Intervention::SmallerBody => longer == Some(false),
             Intervention::SmallerAnswer => gets && settings.preflight,
-            Intervention::Stopped => !settings.interventions.may_signal.is_empty(),
+            Intervention::DependencyPauses => !settings.interventions.may_signal.is_empty(),
         })
         .collect())
 }
@@ -104,9 +107,9 @@ pub fn explicitly_requested_interventions(
     possible: &[Intervention],
     settings: &InterventionSettings<String>,
 ) -> Vec<Intervention> {
-    use Intervention::{Identities, LargerBody, Reference, SmallerBody, Stopped};
+    use Intervention::{DependencyPauses, Identities, LargerBody, Reference, SmallerBody};
     let is_asked_for = |change: &Intervention| match change {
-        Identities | LargerBody | SmallerBody | Stopped => true,
+        Identities | LargerBody | SmallerBody | DependencyPauses => true,
         Reference => settings.reference.is_some(),
         _ => false,
     };
@@ -129,9 +132,9 @@ pub fn intervention_variants(
             Intervention::Control
             | Intervention::MoreUsers
             | Intervention::Bursts
-            | Intervention::Together
-            | Intervention::Abreast
-            | Intervention::Stopped => None,
+            | Intervention::BurstsAtTwiceConcurrency
+            | Intervention::BurstsAtConcurrency
+            | Intervention::DependencyPauses => None,
             Intervention::Reference => {
                 Some((plan_with_reference_path(plan, reference_path(plan, settings)?), injector.clone()))
             }
@@ -194,8 +197,12 @@ pub fn possible_interventions(
     wanted: &[Intervention],
     variants: &BTreeMap<Intervention, PlanVariant>,
 ) -> Vec<Intervention> {
-    use Intervention::{Abreast, Bursts, Head, MoreUsers, SmallerAnswer, Stopped, Together};
-    let needs_none = |change: &Intervention| matches!(change, MoreUsers | Bursts | Together | Abreast | Stopped);
+    use Intervention::{
+        Bursts, BurstsAtConcurrency, BurstsAtTwiceConcurrency, DependencyPauses, Head, MoreUsers, SmallerAnswer,
+    };
+    let needs_none = |change: &Intervention| {
+        matches!(change, MoreUsers | Bursts | BurstsAtTwiceConcurrency | BurstsAtConcurrency | DependencyPauses)
+    };
     // If the server supports range requests, the intervention with a one-byte response replaces the
     // intervention with HEAD requests.
     let told_better = |change: &Intervention| *change == Head && variants.contains_key(&SmallerAnswer);
@@ -217,7 +224,7 @@ fn plan_with_other_body(plan: &Plan, bytes: &[u8], settings: &ExperimentSettings
     let mut plan = plan.clone();
     for route in plan.traffic.routes.iter_mut().filter(|route| !route.request.body.is_empty()) {
         route.request.body = bytes.to_vec();
-        route.template_parts.body = false;
+        route.template_flags.body = false;
         // The plan's response checks describe the response to the original body, so the checks are
         // removed.
         route.expect = Expectations::default();
@@ -256,7 +263,7 @@ fn reference_path(plan: &Plan, settings: &ExperimentSettings<String>) -> Result<
     if text.starts_with('/') {
         return Ok(text.clone());
     }
-    let url = Url::read(text).map_err(|failure| Failure::usage(format!("--reference: {failure}")))?;
+    let url = Url::parse(text).map_err(|failure| Failure::usage(format!("--reference: {failure}")))?;
     match url.origin == plan.traffic.origin {
         true => Ok(url.path),
         false => Err(Failure::usage(format!(
@@ -274,10 +281,10 @@ fn plan_with_reference_path(plan: &Plan, target: String) -> Plan {
     let describes_body = |name: &str| name.to_ascii_lowercase().starts_with("content-");
     let headers = asked.request.headers.iter().filter(|(name, _)| !describes_body(name)).cloned().collect();
     let request = Request { method: "GET".to_owned(), target, headers, body: Vec::new() };
-    let template_parts = TemplateFlags { headers: asked.template_parts.headers, ..TemplateFlags::default() };
+    let template_flags = TemplateFlags { headers: asked.template_flags.headers, ..TemplateFlags::default() };
     let ok_status = StatusSet::parse(REFERENCE_OK_STATUSES).unwrap_or_default();
     plan.traffic.routes =
-        vec![Route { ok_status, timeout_ns: asked.timeout_ns, template_parts, ..Route::new(request) }];
+        vec![Route { ok_status, timeout_ns: asked.timeout_ns, template_flags, ..Route::new(request) }];
     plan.traffic.preflight = Some(0);
     plan
 }

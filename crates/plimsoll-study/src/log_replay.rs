@@ -94,7 +94,7 @@ pub fn load_from_logs(
     quiet: bool,
     progress: &mut dyn ReadingProgress,
 ) -> Result<TrafficFromFile, Failure> {
-    let Url { origin, path, authorization } = Url::read(&replay.target)?;
+    let Url { origin, path, authorization } = Url::parse(&replay.target)?;
     let prefix = path.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
     let mut headers = replay.headers.iter().map(|text| parse_header_flag(text)).collect::<Result<Vec<_>, _>>()?;
     push_authorization(&mut headers, authorization);

@@ -41,7 +41,7 @@ pub fn model_distances(
     }
     let file = traffic_file::read(path)?;
     let address = file.base().unwrap_or_default().to_owned();
-    let Url { origin, path: prefix, .. } = Url::read(&address)?;
+    let Url { origin, path: prefix, .. } = Url::parse(&address)?;
     let defaults = RequestDefaults { headers: Vec::new(), ok_status: StatusSet::default(), timeout_ns: 30_000_000_000 };
     let traffic = file.traffic(origin, &prefix, &defaults, RedactionLevel::Secrets);
     let shape = LoadShape::Open { rate: model.visit_arrivals.rate.clone(), arrivals: model.visit_arrivals.arrivals };

@@ -6,7 +6,7 @@
 //! in   = task  start of the schedule (u64, ns of the monotonic clock)  any byte: stop
 //! task = plan, injector (each: u64 length, bytes)  stripe index, number of stripes (u64 each)
 //! out  = frames of a run file: its magic, TrialStart once all connections are open,
-//!        an Interval for each tick, TrialEnd; Remark::Broken if the part fails
+//!        an Interval for each tick, TrialEnd; Event::Aborted if the part fails
 //! ```
 //!
 //! The task is not passed in arguments or environment variables, because other users can read both.
@@ -109,7 +109,7 @@ pub fn run_part_if_requested() {
     std::process::exit(match execute_part_task(&mut io::stdout()) {
         Ok(()) => 0,
         Err(reason) => {
-            write_frame(&mut io::stdout(), &Frame::Remark(ExperimentEvent::Broken { reason }));
+            write_frame(&mut io::stdout(), &Frame::Event(ExperimentEvent::Aborted { reason }));
             2
         }
     })
@@ -154,7 +154,7 @@ fn execute_part_task(out: &mut impl Write) -> Result<(), String> {
             false => ControlFlow::Break(EarlyStopReason::Interrupted),
         }
     });
-    let (window_ns, addresses) = (run.window_ns, run.plan.carriage.addresses);
+    let (window_ns, addresses) = (run.window_ns, run.plan.connection_plan.addresses);
     let (ending, failed_answers) = (run.ending.unwrap_or(LoadEnd::Finished), run.failed_answers);
     write_frame(out, &Frame::TrialEnd { ending, window_ns, start_ns: 0, addresses, failed_answers });
     Ok(())

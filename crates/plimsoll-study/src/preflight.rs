@@ -240,20 +240,20 @@ pub fn run_timed_preflight(
     let Some(answer) = send_preflight_request(plan, injector)? else { return Ok((Vec::new(), 0)) };
     let ended = answer.grpc_status_or_mapped();
     let PreflightResponse { status, is_h2, streams_allowed, took_ns, text, .. } = answer;
-    let carriage = &mut plan.connection_plan;
-    if carriage.streams_max > 1 && !is_h2 {
+    let connection_plan = &mut plan.connection_plan;
+    if connection_plan.streams_max > 1 && !is_h2 {
         return Err(Failure::usage(format!(
             "--streams {streams}: the server speaks only HTTP/1.1, with one request at a time on a connection; leave \
              --streams out",
-            streams = carriage.streams_max
+            streams = connection_plan.streams_max
         )));
     }
-    carriage.fix_http_version(if is_h2 { HttpChoice::H2 } else { HttpChoice::H1 });
-    let shared = streams_allowed.filter(|allowed| *allowed < carriage.streams_max).map(|allowed| {
+    connection_plan.fix_http_version(if is_h2 { HttpChoice::H2 } else { HttpChoice::H1 });
+    let shared = streams_allowed.filter(|allowed| *allowed < connection_plan.streams_max).map(|allowed| {
         format!(
             "--streams {streams}: the server allows {allowed} streams on a connection, and further requests wait in \
             plimsoll. --streams {allowed} uses more connections",
-            streams = carriage.streams_max
+            streams = connection_plan.streams_max
         )
     });
     let call = plan.traffic.preflight_route().and_then(|route| route.grpc.as_ref());

@@ -32,7 +32,7 @@ pub fn resolve_targets(
     for (number, arm) in arms.iter().enumerate() {
         let base = ResolvedTarget::resolve_target(&arm.plan, settings)?;
         let authoring = ScriptRun::from_settings(&arm.plan, settings)?.map(into_author_factory);
-        if arm.started {
+        if arm.is_started_per_load {
             let command = commands.get(number).copied().cloned().flatten();
             let missing =
                 || Failure::cannot_start("the command that starts a build is missing: give --a CMD and --b CMD");

@@ -142,7 +142,7 @@ impl Recording {
             },
             start_notes,
             trials: Vec::new(),
-            remarks: Vec::new(),
+            events: Vec::new(),
             elapsed_ns: None,
         };
         let mut file = path.map(RunFile::create).transpose()?;
@@ -174,9 +174,9 @@ impl Recording {
         &self.experiment.trials
     }
 
-    /// Returns the remarks, that is, the recorded events that belong to no single load.
-    pub fn remarks(&self) -> &[ExperimentEvent] {
-        &self.experiment.remarks
+    /// Returns the recorded events that belong to no single load.
+    pub fn events(&self) -> &[ExperimentEvent] {
+        &self.experiment.events
     }
 
     /// Executes and records one load with `runner`, and returns the recorded load. On each tick
@@ -233,7 +233,7 @@ impl Recording {
                 file.write(&Frame::Agents(run.agents.clone()));
             }
             if let Some(ending) = run.ending.clone() {
-                let (addresses, window_ns) = (run.plan.carriage.addresses.clone(), run.window_ns);
+                let (addresses, window_ns) = (run.plan.connection_plan.addresses.clone(), run.window_ns);
                 let failed_answers = run.failed_answers.clone();
                 file.write(&Frame::TrialEnd { ending, window_ns, start_ns, addresses, failed_answers });
             }
@@ -245,9 +245,9 @@ impl Recording {
     /// Records a remark, that is, an event that belongs to no single load.
     pub fn record_remark(&mut self, remark: ExperimentEvent) {
         if let Some(file) = &mut self.file {
-            file.write(&Frame::Remark(remark.clone()));
+            file.write(&Frame::Event(remark.clone()));
         }
-        self.experiment.remarks.push(remark);
+        self.experiment.events.push(remark);
     }
 
     /// Returns the path of the run file, if there is one and all writes succeeded.
@@ -260,7 +260,7 @@ impl Recording {
     /// and a note with the path of the incomplete run file.
     pub fn end_early(mut self, reason: &str) -> (Experiment, Option<String>) {
         signal::restore_stop_signals();
-        self.record_remark(ExperimentEvent::Broken { reason: reason.to_owned() });
+        self.record_remark(ExperimentEvent::Aborted { reason: reason.to_owned() });
         let whole = self.file.filter(|file| !file.failed);
         let note = whole.map(|file| format!("run file: {} (incomplete)", file.path.display()));
         (self.experiment, note)
@@ -286,11 +286,13 @@ impl Recording {
 }
 
 /// Returns the function samples (samples of running code) to record in the run file. Samples are
-/// recorded only for steady loads (`LoadPurpose::Hold`), because only the samples of steady loads
-/// are compared later. The many trials of a search have no samples in the record.
+/// recorded only for steady loads (`LoadPurpose::SteadyLoad`), because only the samples of steady
+/// loads are compared later. The many trials of a search have no samples in the record.
 fn samples_to_record(run: &Run, purpose: LoadPurpose) -> SampledFunctions {
     match purpose {
-        LoadPurpose::Hold => run.probes.sampled.merge_into_one_interval(run.window_ns.0 as i64, run.window_ns.1 as i64),
+        LoadPurpose::SteadyLoad => {
+            run.probes.sampled.merge_into_one_interval(run.window_ns.0 as i64, run.window_ns.1 as i64)
+        }
         _ => SampledFunctions::default(),
     }
 }

@@ -54,7 +54,7 @@ pub fn harmful_actions(spec: &ExperimentSpec, settings: &ExperimentSettings<Reda
         (settings.fleet.is_some(), "log in to other machines to generate load there (--fleet)"),
         (settings.probes.watch.is_some(), "log in to the server's machine to watch it (--watch)"),
         (
-            spec.plans().iter().any(|plan| plan.carriage.unix.is_some() && !plan.carriage.unix_withheld),
+            spec.plans().iter().any(|plan| plan.connection_plan.unix.is_some() && !plan.connection_plan.unix_withheld),
             "use a unix socket",
         ),
         (settings.public, "put load on public addresses (--allow-public)"),

@@ -48,7 +48,7 @@ pub fn measure_own_speed() -> Result<SelfMeasurement, Failure> {
         ))
     };
     let server = HelperProgram::start(&program, &REFERENCE_SERVER_ARGS).map_err(cannot)?;
-    let origin = Url::read(server.first_line())?.origin;
+    let origin = Url::parse(server.first_line())?.origin;
     let closed = LoadShape::Closed { users: LoadCurve::constant(f64::from(CLOSED_LOOP_USERS)) };
     // Spinning (busy-waiting) is off in the closed loop, so that the CPU time contains only the
     // cost of requests.

@@ -136,15 +136,15 @@ impl TeardownGuard {
         timeout: Duration,
         ignores_stop: bool,
     ) -> Result<OneOffResponse, String> {
-        let carriage = &self.plan.connection_plan;
-        let connects: Vec<(String, Connect)> = match &carriage.unix {
+        let connection_plan = &self.plan.connection_plan;
+        let connects: Vec<(String, Connect)> = match &connection_plan.unix {
             Some(path) => vec![(format!("the unix socket {path}"), Box::new(|| Socket::connect_unix(path)))],
             None => {
                 let connect = |address| {
                     let sources = self.injector.sources.clone();
                     move || connect_from(&sources, address)
                 };
-                carriage.addresses.iter().map(|it| (it.to_string(), Box::new(connect(*it)) as Connect)).collect()
+                connection_plan.addresses.iter().map(|it| (it.to_string(), Box::new(connect(*it)) as Connect)).collect()
             }
         };
         let mut reasons = Vec::new();
@@ -152,7 +152,7 @@ impl TeardownGuard {
             let question = SingleRequest {
                 request,
                 tls: self.tls.as_ref(),
-                http: carriage.http,
+                http: connection_plan.http,
                 deadline,
                 connect_until: deadline,
                 ignores_stop,

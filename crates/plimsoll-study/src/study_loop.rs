@@ -103,7 +103,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
                     Err(LoadObstacle::LoadImpossible(reason)) => {
                         let flag = match trial.plan.load.shape {
                             LoadShape::Closed { .. } => "--concurrency",
-                            LoadShape::Open { .. } | LoadShape::Given { .. } => "--max-connections",
+                            LoadShape::Open { .. } | LoadShape::ArrivalTimes { .. } => "--max-connections",
                         };
                         return Err(Failure::usage(format!("{flag}: {reason}")));
                     }
@@ -126,7 +126,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         Ok(())
     }
 
-    /// Returns the loads, remarks and elapsed time of the study so far.
+    /// Returns the loads, events and elapsed time of the study so far.
     pub fn history_so_far(&self) -> History<'_> {
         study_state(&self.recording, self.runner).history
     }
@@ -272,13 +272,13 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
 pub struct StudyState<'a> {
     /// The specification of the study.
     pub spec: &'a ExperimentSpec,
-    /// The loads, remarks and elapsed time of the study so far.
+    /// The loads, events and elapsed time of the study so far.
     pub history: History<'a>,
 }
 
 fn study_state<'s>(recording: &'s Recording, runner: &dyn Runner) -> StudyState<'s> {
-    let (trials, remarks, elapsed_ns) = (recording.trials(), recording.remarks(), runner.elapsed_ns());
-    StudyState { spec: recording.experiment_spec(), history: History { trials, remarks, elapsed_ns } }
+    let (trials, events, elapsed_ns) = (recording.trials(), recording.events(), runner.elapsed_ns());
+    StudyState { spec: recording.experiment_spec(), history: History { trials, events, elapsed_ns } }
 }
 
 /// Returns the number of measured loads or blocks that a study has evaluated so far (0 for a run or
@@ -506,7 +506,7 @@ mod tests {
         let tag = LoadTag { turn: 1, ..LoadTag::for_purpose(LoadPurpose::Level) };
         assert_eq!(turns, [0, 2]);
         assert_eq!(
-            experiment.remarks,
+            experiment.events,
             [ExperimentEvent::LoadSkipped { tag, reason: LoadSkipReason::Machine("too many".into()) }]
         );
         // Each load begins 1 ms after its preparation.
@@ -584,7 +584,7 @@ mod tests {
 
     #[test]
     fn a_build_that_does_not_start_ends_the_comparison() {
-        let arm = |name: &str| Arm { name: name.into(), plan: single_user_plan(), started: true };
+        let arm = |name: &str| Arm { name: name.into(), plan: single_user_plan(), is_started_per_load: true };
         let blocks = BlocksSpec {
             arms: vec![arm("a"), arm("b")],
             users: Some(4),

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// Parses a plain HTTP URL from which plimsoll fetches data, and resolves its host.
 pub fn resolve_plain_http_url(url: &str, allow_public: bool) -> Result<FetchTarget, Failure> {
-    let Url { origin, path, authorization } = Url::read(url)?;
+    let Url { origin, path, authorization } = Url::parse(url)?;
     let (addresses, _) = resolve_addresses(&origin.host, origin.port, allow_public)?;
     match origin.scheme != "http" {
         true => Err(Failure::usage(format!(
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn resolve_url(url: &str, allow_public: bool) -> Result<(Url, bool), Failure> {
-        let url = Url::read(url)?;
+        let url = Url::parse(url)?;
         let (_, local) = resolve_addresses(&url.origin.host, url.origin.port, allow_public)?;
         Ok((url, local))
     }

@@ -75,7 +75,7 @@ pub fn check_encodable(plan: &Plan) -> Result<(), Failure> {
 /// row is used for at most one request or session. The check succeeds if `needed` is unknown.
 pub fn check_unique_rows_suffice(plan: &Plan, needed: Option<u64>) -> Result<(), Failure> {
     let counted = match plan.traffic.choice {
-        RouteChoice::Weighted | RouteChoice::Listed => "requests",
+        RouteChoice::Weighted | RouteChoice::RequestList => "requests",
         RouteChoice::Scenarios => "sessions",
     };
     let unique = plan.traffic.data.iter().filter(|data| data.pick == RowChoice::Unique);

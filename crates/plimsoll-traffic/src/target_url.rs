@@ -22,7 +22,7 @@ pub struct Url {
 impl Url {
     /// Parses a URL; a URL without a scheme is read as `http://`. An error message never repeats
     /// the user info or the query, because both may contain secrets.
-    pub fn read(url: &str) -> Result<Url, Failure> {
+    pub fn parse(url: &str) -> Result<Url, Failure> {
         let redacted_url = redact_query(url);
         let bad =
             |reason: &str| Failure::usage(format!("'{redacted_url}' is not a URL that plimsoll can use: {reason}"));
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn errors_and_reports_hide_secrets() {
-        let error = Url::read("ftp://me:s3cret@h/?k=s3cret").expect_err("no such scheme");
+        let error = Url::parse("ftp://me:s3cret@h/?k=s3cret").expect_err("no such scheme");
         assert!(!error.to_string().contains("s3cret"), "{error}");
     }
 }

@@ -5,7 +5,7 @@
 //! or never ended. Not here: the results of the parsers for real inputs.
 
 use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
-use plimsoll_traffic::import::{import_har, import_jmx, openapi, postman};
+use plimsoll_traffic::import::{import_har, import_jmx, import_openapi, import_postman};
 use std::time::{Duration, Instant};
 
 /// The longest accepted time to parse one test input, also on a busy machine.
@@ -42,11 +42,11 @@ fn imported_har_bytes(text: &str) -> Result<usize, String> {
 }
 
 fn imported_openapi_bytes(text: &str) -> Result<usize, String> {
-    openapi(text).map(|made| made.text.len()).map_err(|error| error.to_string())
+    import_openapi(text).map(|made| made.text.len()).map_err(|error| error.to_string())
 }
 
 fn imported_postman_bytes(text: &str) -> Result<usize, String> {
-    postman(text).map(|made| made.text.len()).map_err(|error| error.to_string())
+    import_postman(text).map(|made| made.text.len()).map_err(|error| error.to_string())
 }
 
 fn imported_jmx_bytes(text: &str) -> Result<usize, String> {

@@ -161,15 +161,15 @@ fn texts_with_placeholders_are_templates() {
     let [items, orders, raw, literal] = traffic.routes.as_slice() else { panic!("four routes") };
     assert_eq!(items.label, "GET /items/{}");
     assert_eq!(items.request.target, "/api/items/{{ user.name }}?page={{ int(1, 50) }}#x");
-    assert!(items.template_parts.target && items.template_parts.headers && !items.template_parts.body);
+    assert!(items.template_flags.target && items.template_flags.headers && !items.template_flags.body);
     let body = |route: &Route| String::from_utf8(route.request.body.clone()).expect("text");
     assert_eq!(
         body(orders),
         r#"{"id":"{{ uuid() | json }}","qty":{{ int(1,3) }},"note":"{{ '{{' }} \"{{ user.name | json }}\"","n":1}"#
     );
-    assert!(orders.template_parts.body && !orders.template_parts.target);
-    assert_eq!((body(raw).as_str(), raw.template_parts.any_template()), ("{{ int(1,2) }}", false));
-    assert_eq!((body(literal).as_str(), literal.template_parts.any_template()), (r#"["{{","\""]"#, false));
+    assert!(orders.template_flags.body && !orders.template_flags.target);
+    assert_eq!((body(raw).as_str(), raw.template_flags.any_template()), ("{{ int(1,2) }}", false));
+    assert_eq!((body(literal).as_str(), literal.template_flags.any_template()), (r#"["{{","\""]"#, false));
     let [user, other] = traffic.data.as_slice() else { panic!("two tables") };
     assert_eq!((user.row_count(), user.cell(1, 1), user.pick), (2, "b,2", RowChoice::Zipf { exponent_milli: 1_100 }));
     assert_eq!((other.cell(1, 0), other.each_use), ("bob", true));
@@ -227,11 +227,11 @@ fn a_form_with_files_is_a_multipart_body() {
         format!("--{boundary}--\r\n").into_bytes(),
     ];
     assert_eq!(plain.request.body, whole.concat());
-    assert!(!plain.template_parts.body);
+    assert!(!plain.template_flags.body);
     // If one part of a multipart form is a template, texts with `{{` in the other parts stay
     // literal.
     let filled = form(r#"note = "a {{ '{{' }}", id = "{{ uuid() }}", file = "@order.bin""#);
-    assert!(filled.template_parts.body);
+    assert!(filled.template_flags.body);
     let body = String::from_utf8_lossy(&filled.request.body).into_owned();
     assert!(body.contains("a {{ '{{' }}\r\n") && body.contains("{{ uuid() }}\r\n"), "{body}");
 }

@@ -100,7 +100,7 @@ fn message_json_converter(method: &str) -> Arc<dyn GrpcMessageConverter> {
     static TYPES: OnceLock<Arc<[u8]>> = OnceLock::new();
     let types = TYPES.get_or_init(|| items_schema().to_descriptor_set().into()).clone();
     let mut route = Route::new(Request { target: format!("/shop.v1.Items/{method}"), ..Request::get_root() });
-    route.grpc = Some(GrpcCall { types: Some(types), ..GrpcCall::default() });
+    route.grpc = Some(GrpcCall { descriptor_set: Some(types), ..GrpcCall::default() });
     let origin = Origin { scheme: "grpc".into(), host: "h".into(), port: 1 };
     build_message_converters(&Traffic::with_one_route(origin, route)).expect("types").remove(0).expect("of a call")
 }

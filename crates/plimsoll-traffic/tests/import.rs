@@ -5,7 +5,7 @@
 //! parts. `PLIMSOLL_UPDATE_GOLDEN=1` rewrites the expected traffic files.
 
 use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFileError, TrafficFormat};
-use plimsoll_traffic::import::{ImportResult, import_har, import_jmx, openapi, postman};
+use plimsoll_traffic::import::{ImportResult, import_har, import_jmx, import_openapi, import_postman};
 use proptest::prelude::*;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -50,9 +50,9 @@ impl FileContext for FixtureFileContext {
 fn files_of_other_tools_become_traffic_files() {
     let all: [(&str, Importer); 6] = [
         ("shop.har", import_har_of_first_host),
-        ("pets.yaml", openapi),
-        ("pets2.json", openapi),
-        ("shop.postman_collection.json", postman),
+        ("pets.yaml", import_openapi),
+        ("pets2.json", import_openapi),
+        ("shop.postman_collection.json", import_postman),
         ("shop.jmx", import_jmx),
         ("groups.jmx", import_jmx),
     ];
@@ -178,7 +178,7 @@ fn jmeter_thread_groups_become_the_load() {
 #[test]
 fn an_imported_openapi_mix_is_a_valid_traffic_file() {
     for name in ["pets.yaml", "pets2.json"] {
-        let imported = openapi(&read_fixture(name)).expect(name);
+        let imported = import_openapi(&read_fixture(name)).expect(name);
         TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut FixtureFileContext)
             .unwrap_or_else(|error| panic!("{name}: {error}\n{}", imported.text));
     }
@@ -350,15 +350,15 @@ fn documents_of_other_formats_are_refused_with_a_position() {
         (import_har_of_first_host, "{\"log\":\n {}}", "2:2: this is not a HAR"),
         (import_har_of_first_host, "{\"log\": {\"entries\": 1}}", "a list"),
         (import_har_of_first_host, "{\"log\": {\"entries\": []}}", "no entry"),
-        (openapi, "", "empty"),
-        (openapi, "a: b", "1:1: this is not an OpenAPI description"),
-        (openapi, "a: [", "this is not YAML"),
-        (openapi, "swagger: '1.2'", "1.2 is not supported"),
-        (openapi, "openapi: 3.1.0", "no 'paths'"),
-        (openapi, "openapi: 3.1.0\npaths: {}", "no operation"),
-        (postman, "{}", "not a Postman collection"),
-        (postman, "{\"requests\": []}", "format 1"),
-        (postman, "{\"item\": []}", "no request"),
+        (import_openapi, "", "empty"),
+        (import_openapi, "a: b", "1:1: this is not an OpenAPI description"),
+        (import_openapi, "a: [", "this is not YAML"),
+        (import_openapi, "swagger: '1.2'", "1.2 is not supported"),
+        (import_openapi, "openapi: 3.1.0", "no 'paths'"),
+        (import_openapi, "openapi: 3.1.0\npaths: {}", "no operation"),
+        (import_postman, "{}", "not a Postman collection"),
+        (import_postman, "{\"requests\": []}", "format 1"),
+        (import_postman, "{\"item\": []}", "no request"),
         (import_jmx, "", "not complete XML"),
         (import_jmx, "<html/>", "1:1: this is not a test plan"),
         (
@@ -416,7 +416,7 @@ proptest! {
 
     #[test]
     fn any_text_is_imported_or_refused(text in "\\PC{0,200}") {
-        [import_har_of_first_host as Importer, openapi, postman, import_jmx].into_iter().for_each(|import| assert_imported_is_toml(import, &text));
+        [import_har_of_first_host as Importer, import_openapi, import_postman, import_jmx].into_iter().for_each(|import| assert_imported_is_toml(import, &text));
     }
 
     #[test]
@@ -426,17 +426,17 @@ proptest! {
 
     #[test]
     fn damaged_descriptions_are_imported_or_refused(text in damaged_copies("pets.yaml")) {
-        assert_imported_is_toml(openapi, &text);
+        assert_imported_is_toml(import_openapi, &text);
     }
 
     #[test]
     fn damaged_json_descriptions_are_imported_or_refused(text in damaged_copies("pets2.json")) {
-        assert_imported_is_toml(openapi, &text);
+        assert_imported_is_toml(import_openapi, &text);
     }
 
     #[test]
     fn damaged_collections_are_imported_or_refused(text in damaged_copies("shop.postman_collection.json")) {
-        assert_imported_is_toml(postman, &text);
+        assert_imported_is_toml(import_postman, &text);
     }
 
     #[test]
@@ -549,18 +549,18 @@ fn descriptions_define_how_values_are_formatted() {
             "",
         ),
     ] {
-        assert_import_contains(openapi, &source, parts, left_out);
+        assert_import_contains(import_openapi, &source, parts, left_out);
     }
     let swagger = "swagger: \"2.0\"\ninfo: {title: t}\nhost: h\npaths:\n  /a:\n    get:\n      parameters:\n        \
         - {name: a, in: query, required: true, type: array, items: {type: string}, collectionFormat: multi, x-example: [1, 2]}\n        \
         - {name: b, in: query, required: true, type: array, items: {type: string}, x-example: [1, 2]}\n      responses: {}\n";
-    assert_import_contains(openapi, swagger, &["/a?a=1&a=2&b=1,2"], "");
+    assert_import_contains(import_openapi, swagger, &["/a?a=1&a=2&b=1,2"], "");
     let paths = "\npaths: {/a: {get: {responses: {}}}}\n";
     for (head, said) in [
         ("basePath: /v2", "the OpenAPI file names no host: give the host as the target, with the path /v2"),
         ("", "as the target"),
     ] {
-        let imported = openapi(&format!("swagger: \"2.0\"\ninfo: {{title: t}}\n{head}{paths}")).expect(head);
+        let imported = import_openapi(&format!("swagger: \"2.0\"\ninfo: {{title: t}}\n{head}{paths}")).expect(head);
         assert!(imported.left_out.iter().any(|left| left.text.ends_with(said)), "{:?}", imported.left_out);
     }
 }
@@ -618,10 +618,10 @@ fn collections_define_authorization() {
     ] {
         let source = collection(request);
         match request.contains("CONNECT") {
-            true => assert!(postman(&source).expect_err("nothing").text.contains("is not valid")),
+            true => assert!(import_postman(&source).expect_err("nothing").text.contains("is not valid")),
             false => {
                 let parts: Vec<&str> = parts.iter().filter(|part| !part.contains("| url")).copied().collect();
-                assert_import_contains(postman, &source, &parts, left_out);
+                assert_import_contains(import_postman, &source, &parts, left_out);
             }
         }
     }
@@ -776,11 +776,11 @@ fn collection_variables_are_substituted_as_in_postman() {
         (collection("", plain, ""), "follow = 10"),
         (collection("", plain, r#", "protocolProfileBehavior": {"maxRedirects": 3}"#), "follow = 3"),
     ] {
-        assert_import_contains(postman, &source, &[part], "");
+        assert_import_contains(import_postman, &source, &[part], "");
     }
     for more in [r#"{"followRedirects": false}"#, r#"{"maxRedirects": 0}"#] {
         let source = collection("", plain, &format!(", \"protocolProfileBehavior\": {more}"));
-        let imported = postman(&source).expect(more);
+        let imported = import_postman(&source).expect(more);
         assert!(!imported.text.contains("follow ="), "{}", imported.text);
     }
 }
@@ -822,7 +822,7 @@ fn parts_beyond_a_limit_are_omitted() {
     let event =
         |count| format!("\"event\":[{{\"listen\":\"test\",\"script\":{{\"exec\":[{}]}}}}]", listed(count, &line));
     let collection = format!("{{\"item\":[{{\"name\":\"i\",{},\"request\":\"http://h/\"}}]}}", event(5_100));
-    let made = postman(&collection).expect("a file");
+    let made = import_postman(&collection).expect("a file");
     let is_noted =
         |made: &ImportResult, part: &str| made.left_out.iter().filter(|left| left.text.contains(part)).count();
     assert_eq!(is_noted(&made, "a scenario captures at most 5000 names"), 100);

@@ -50,10 +50,10 @@ pub fn finding_document(shared: &WebState, file: &str) -> Result<Value, Problem>
 
 /// Returns the studies that were started from web pages, the latest first.
 pub fn studies_json(shared: &WebState) -> Value {
-    let all = shared.jobs.list_studies().into_iter().map(|job| {
+    let all = shared.studies.list_studies().into_iter().map(|job| {
         json!({
             "name": job.name, "command": job.command, "started_unix_s": job.started_unix_s,
-            "running": job.is_running(), "run_file": shared.jobs.run_file(&job),
+            "running": job.is_running(), "run_file": shared.studies.run_file(&job),
         })
     });
     json!({ "schema": "plimsoll.studies/1", "studies": all.collect::<Vec<Value>>() })
@@ -61,10 +61,10 @@ pub fn studies_json(shared: &WebState) -> Value {
 
 /// Returns one study that was started from a web page, with its progress.
 pub fn study_json(shared: &WebState, name: &str) -> Result<Value, Problem> {
-    let job = shared.jobs.get(name).ok_or_else(|| Problem::not_found(format!("no study is called {name}")))?;
-    let progress = shared.jobs.read_progress(&job);
+    let job = shared.studies.get(name).ok_or_else(|| Problem::not_found(format!("no study is called {name}")))?;
+    let progress = shared.studies.read_progress(&job);
     Ok(json!({
         "schema": "plimsoll.study/1", "name": job.name, "command": job.command, "running": job.is_running(),
-        "run_file": shared.jobs.run_file(&job), "progress": progress, "messages": shared.jobs.last_messages(&job),
+        "run_file": shared.studies.run_file(&job), "progress": progress, "messages": shared.studies.last_messages(&job),
     }))
 }

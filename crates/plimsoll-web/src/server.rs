@@ -61,11 +61,11 @@ pub fn serve_pages(listener: TcpListener, settings: WebSettings) -> Result<(), F
     let cannot = |error: std::io::Error| Failure::cannot_start(format!("the pages cannot be served: {error}"));
     let WebSettings { store: folder, program, access, renderers, tls, allows_commands } = settings;
     let store = Mutex::new(Store::open(&folder)?);
-    let jobs = StartedStudies::new(&folder, program);
+    let studies = StartedStudies::new(&folder, program);
     let app = Arc::new(WebState {
         folder,
         store,
-        jobs,
+        studies,
         renderers,
         access,
         style: app_style(),
@@ -339,7 +339,7 @@ async fn start_page(State(app): State<App>, headers: HeaderMap, query: RawQuery)
 }
 
 async fn start_study(app: App, body: Bytes) -> Result<String, Problem> {
-    run_on_file_thread(app, move |it| Ok(it.jobs.start(&views::parse_study_form(it, &Query::parse(&body))?)?.name))
+    run_on_file_thread(app, move |it| Ok(it.studies.start(&views::parse_study_form(it, &Query::parse(&body))?)?.name))
         .await
 }
 
@@ -403,7 +403,7 @@ async fn job_page(State(app): State<App>, headers: HeaderMap, Path(name): Path<S
 
 async fn job_progress(State(app): State<App>, Path(name): Path<String>) -> Response {
     let part = run_on_file_thread(app, move |it| {
-        let job = it.jobs.get(&name).ok_or_else(|| Problem::not_found("there is no such study"))?;
+        let job = it.studies.get(&name).ok_or_else(|| Problem::not_found("there is no such study"))?;
         Ok((views::render_study_progress(it, &job), job.is_running()))
     });
     match part.await {
@@ -420,8 +420,8 @@ async fn job_progress(State(app): State<App>, Path(name): Path<String>) -> Respo
 
 async fn stop_study(app: App, name: String) -> Result<String, Problem> {
     run_on_file_thread(app, move |it| {
-        let job = it.jobs.get(&name).ok_or_else(|| Problem::not_found("there is no such study"))?;
-        it.jobs.stop(&job).map(|()| name)
+        let job = it.studies.get(&name).ok_or_else(|| Problem::not_found("there is no such study"))?;
+        it.studies.stop(&job).map(|()| name)
     })
     .await
 }

@@ -45,7 +45,7 @@ pub struct WebState {
     /// The store of the run files, with its index.
     pub store: Mutex<Store>,
     /// The studies that were started from web pages.
-    pub jobs: StartedStudies,
+    pub studies: StartedStudies,
     /// The functions that render a run.
     pub renderers: Renderers,
     /// The rules that decide which requests are allowed.

@@ -178,7 +178,7 @@ pub fn services_page(shared: &WebState) -> Result<String, Problem> {
 /// Renders a list of the running studies with links; empty if none is running.
 fn render_running_studies(shared: &WebState) -> String {
     let links: Vec<String> = shared
-        .jobs
+        .studies
         .list_studies()
         .into_iter()
         .filter(StartedStudy::is_running)
@@ -681,7 +681,7 @@ fn render_curl_and_traffic_fields(query: &Query) -> String {
 /// Renders the page of a study that was started from the web pages. The page shows the progress
 /// and, after the study has ended, the messages that the study printed.
 pub fn study_page(shared: &WebState, name: &str, may_act: bool) -> Result<String, Problem> {
-    let job = shared.jobs.get(name).ok_or_else(|| Problem::not_found(format!("no study is called {name}")))?;
+    let job = shared.studies.get(name).ok_or_else(|| Problem::not_found(format!("no study is called {name}")))?;
     let is_running = job.is_running();
     let mut body = format!("<h1>{}</h1>\n", if is_running { "A study is running" } else { "The study has ended" });
     body.push_str(&render_command_line(&job.command));
@@ -710,9 +710,9 @@ pub fn study_page(shared: &WebState, name: &str, may_act: bool) -> Result<String
 /// Renders the progress of a study as an HTML fragment, which its page reloads while the study
 /// runs.
 pub fn render_study_progress(shared: &WebState, job: &StartedStudy) -> String {
-    let progress = shared.jobs.read_progress(job);
+    let progress = shared.studies.read_progress(job);
     let mut body = String::new();
-    if let Some(file) = shared.jobs.run_file(job) {
+    if let Some(file) = shared.studies.run_file(job) {
         let _ = writeln!(
             body,
             "<p class=\"answer\">{}</p>",
@@ -721,7 +721,7 @@ pub fn render_study_progress(shared: &WebState, job: &StartedStudy) -> String {
     }
     body.push_str(&render_running_load(&progress));
     body.push_str(&render_ended_loads(&progress));
-    let said = shared.jobs.last_messages(job);
+    let said = shared.studies.last_messages(job);
     if !job.is_running() && !said.trim().is_empty() {
         let _ = writeln!(body, "<h2>Output of the study</h2>\n<pre>{}</pre>", escape_lines(&said));
     }

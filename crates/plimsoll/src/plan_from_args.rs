@@ -104,14 +104,13 @@ pub fn plans_for_urls(
         }
         None => {
             let of_url = |url: &&String| {
-                let Url { origin, path, authorization } = Url::read(url)?;
+                let Url { origin, path, authorization } = Url::parse(url)?;
                 let mut headers = headers.clone();
                 let user_info = push_authorization(&mut headers, authorization);
                 let method = if origin.is_grpc() { "POST".to_owned() } else { method.clone() };
                 let asked = Request { method, target: path, headers, body: body.clone() };
-                let follow = request.follow.unwrap_or(0);
-                let mut route =
-                    Route { ok_status: ok_status.clone(), timeout_ns, redirects_max: follow, ..Route::new(asked) };
+                let redirects_max = request.follow.unwrap_or(0);
+                let mut route = Route { ok_status: ok_status.clone(), timeout_ns, redirects_max, ..Route::new(asked) };
                 if let Some(name) = script.as_ref().and_then(|script| Path::new(&script.file).file_name()) {
                     route.label = redact::redact_path(&name.to_string_lossy());
                 }
@@ -127,7 +126,7 @@ pub fn plans_for_urls(
                              leave --method out",
                         ));
                     }
-                    if follow > 0 {
+                    if redirects_max > 0 {
                         return Err(Failure::usage("--follow: gRPC has no redirects; leave --follow out"));
                     }
                     route.label = route.request.target.trim_start_matches('/').to_owned();
@@ -150,22 +149,22 @@ pub fn plans_for_urls(
     let seed = generator.seed.unwrap_or_else(process_seed);
     let (mut plans, mut user_info) = (Vec::new(), Vec::new());
     for (traffic, has_user) in asked {
-        let mut carriage = connection_plan(flags, connect_to.as_ref(), &traffic.origin, request.allow_public)?;
-        carriage.keep_alive = !request.no_keepalive;
-        if request.no_keepalive && carriage.streams_max > 1 {
+        let mut connection_plan = connection_plan(flags, connect_to.as_ref(), &traffic.origin, request.allow_public)?;
+        connection_plan.keep_alive = !request.no_keepalive;
+        if request.no_keepalive && connection_plan.streams_max > 1 {
             return Err(Failure::usage(
                 "--streams and --no-keepalive: without keep-alive, a connection has one request and so one \
                  stream; leave one of the flags out",
             ));
         }
         if script.is_some() {
-            set_http1(&mut carriage)?;
+            set_http1(&mut connection_plan)?;
         }
-        carriage.connections_max = connections_max.unwrap_or(carriage.connections_max);
+        connection_plan.connections_max = connections_max.unwrap_or(connection_plan.connections_max);
         let mut load = Load::new(LoadShape::Closed { users: LoadCurve::constant(1.0) });
         load.seed = seed;
         load.grace_ns = traffic.timeout_ns_max().min(load.grace_ns);
-        plans.push(Plan { traffic, load, connection_plan: carriage });
+        plans.push(Plan { traffic, load, connection_plan });
         user_info.push(has_user);
     }
     let path =
@@ -227,7 +226,7 @@ pub fn schema_settings(flags: &SchemaArgs) -> Result<Option<SchemaSettings<Strin
 pub fn grpc_server_plan(args: &GrpcArgs) -> Result<(Plan, ExperimentSettings<String>), Failure> {
     // Without a scheme, the server is contacted without TLS.
     let url = if args.url.contains("://") { args.url.clone() } else { format!("grpc://{}", args.url) };
-    let Url { origin, path: target, authorization } = Url::read(&url)?;
+    let Url { origin, path: target, authorization } = Url::parse(&url)?;
     if !origin.is_grpc() {
         return Err(Failure::usage("the URL of a gRPC server begins with grpc:// or grpcs://"));
     }
@@ -236,7 +235,7 @@ pub fn grpc_server_plan(args: &GrpcArgs) -> Result<(Plan, ExperimentSettings<Str
     let flags = &args.connection;
     refuse_contradictions(flags)?;
     let connect_to = flags.connect_to.as_deref().map(parse_connect_to).transpose()?;
-    let carriage = connection_plan(flags, connect_to.as_ref(), &origin, args.allow_public)?;
+    let connection_plan = connection_plan(flags, connect_to.as_ref(), &origin, args.allow_public)?;
     let route = Route::new(Request { method: "POST".into(), target, headers, body: Vec::new() });
     let load = Load::new(LoadShape::Closed { users: LoadCurve::constant(1.0) });
     let path =
@@ -250,7 +249,7 @@ pub fn grpc_server_plan(args: &GrpcArgs) -> Result<(Plan, ExperimentSettings<Str
         key: path("--key", &flags.key)?,
         ..ExperimentSettings::default()
     };
-    Ok((Plan { traffic: Traffic::with_one_route(origin, route), load, connection_plan: carriage }, settings))
+    Ok((Plan { traffic: Traffic::with_one_route(origin, route), load, connection_plan }, settings))
 }
 
 /// Returns the plan of a single URL, and all settings that are not in the plan.
@@ -307,7 +306,7 @@ pub fn probe_settings(args: &ProbeArgs) -> Result<ProbesSettings<String>, Failur
         return Err(Failure::usage("--pid and --process exclude each other: leave one out"));
     }
     Ok(ProbesSettings {
-        none: args.no_probes,
+        is_disabled: args.no_probes,
         pid: args.pid,
         process: args.process.clone(),
         metrics: args.metrics.as_deref().map(|place| EndpointChoice::parse(place, false)),
@@ -320,7 +319,7 @@ pub fn probe_settings(args: &ProbeArgs) -> Result<ProbesSettings<String>, Failur
 pub fn watch_settings(args: &WatchArgs) -> Result<Option<RemoteWatchSettings>, Failure> {
     let Some(place) = &args.watch else { return Ok(None) };
     with_flag_name("--watch", parse_watch_host(place))?;
-    Ok(Some(RemoteWatchSettings { place: place.clone(), copied: args.watch_copy }))
+    Ok(Some(RemoteWatchSettings { url: place.clone(), copied: args.watch_copy }))
 }
 
 /// Returns the settings for profiles of one target; `None` without --pprof.
@@ -336,14 +335,14 @@ pub fn fleet_settings(
     plan: &Plan,
     settings: &ExperimentSettings<String>,
 ) -> Result<Option<FleetSettings>, Failure> {
-    let Some(place) = &args.fleet else { return Ok(None) };
+    let Some(url) = &args.fleet else { return Ok(None) };
     plimsoll_fleet::refuse_local_only_options(plan, settings)?;
-    let on_loss = if args.on_loss == "stop" { AgentLossPolicy::Stop } else { AgentLossPolicy::Go };
+    let on_loss = if args.on_loss == "stop" { AgentLossPolicy::Stop } else { AgentLossPolicy::Continue };
     let skew_ns_max = parse_positive_time("--max-skew", &args.max_skew)?;
     let wait_ns = args.wait.as_deref().map(|wait| parse_positive_time("--wait", wait)).transpose()?;
-    let (place, copied, agents) = (place.clone(), args.fleet_copy, args.agents.clone());
+    let (url, copied, agents) = (url.clone(), args.fleet_copy, args.agents.clone());
     let weights = args.weights.clone();
-    let fleet = FleetSettings { place, copied, on_loss, skew_ns_max, agents, wait_ns, weights };
+    let fleet = FleetSettings { url, copied, on_loss, skew_ns_max, agents, wait_ns, weights };
     plimsoll_fleet::check_fleet_options(&fleet).map_err(Failure::usage)?;
     Ok(Some(fleet))
 }

@@ -68,7 +68,7 @@ impl FunctionObservation {
             })))
         });
         let runs = [loads.line, loads.low, loads.past];
-        let refused = || runs.into_iter().flatten().find_map(|run| run.probes.sampled.refused.clone());
+        let refused = || runs.into_iter().flatten().find_map(|run| run.probes.sampled.missing_reason.clone());
         costs.or_else(|| refused().map(FunctionObservation::NotPermitted))
     }
 
@@ -81,7 +81,7 @@ impl FunctionObservation {
             (vec![loads.low, loads.half], "the low load and the load at half the load line"),
             (vec![loads.line, loads.past], "the loads at the load line and above the load line"),
         ];
-        let looked = |run: &Run| !run.probes.sampled.stretches.is_empty();
+        let looked = |run: &Run| !run.probes.sampled.intervals.is_empty();
         let uncaught = |run: &Run| SampledProfile::from_run(run).is_none();
         let all = |runs: &[Option<&Run>], is: &dyn Fn(&Run) -> bool| {
             runs.iter().any(Option::is_some) && runs.iter().flatten().all(|run| is(run))

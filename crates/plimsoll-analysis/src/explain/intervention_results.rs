@@ -120,7 +120,7 @@ impl InterventionOutcomes {
             if *intervention == Intervention::Bursts {
                 return result_of_bursts(&sight, loads.line.map(LoadSignals::from_run).as_ref());
             }
-            if matches!(intervention, Intervention::Together | Intervention::Abreast) {
+            if matches!(intervention, Intervention::BurstsAtTwiceConcurrency | Intervention::BurstsAtConcurrency) {
                 let (low, line) = (loads.low.map(LoadSignals::from_run), loads.line.map(LoadSignals::from_run));
                 let others = (low.as_ref(), line.as_ref());
                 let sight = simultaneous_load_signals(run, low.as_ref());
@@ -142,7 +142,7 @@ impl InterventionOutcomes {
             } else {
                 let (change, users) = (changed_rps / control_rps, run.plan.load.shape.curve().max());
                 let effect = match intervention {
-                    Intervention::Stopped => effect_of_pauses(change, noise, users, control_rps),
+                    Intervention::DependencyPauses => effect_of_pauses(change, noise, users, control_rps),
                     _ => effect_of_change(change, noise)
                         .ok_or("the effect of the experiment's change on the goodput is within the noise"),
                 };
@@ -187,7 +187,7 @@ pub fn is_load_worth_repeating(intervention: Intervention, run: &Run, low: Optio
         // The second process tests whether plimsoll is the limit, so only other processes can make
         // this experiment void.
         Intervention::SecondGenerator => disturbance_reason(&LoadSignals::from_run(run)).is_some(),
-        Intervention::Together | Intervention::Abreast => {
+        Intervention::BurstsAtTwiceConcurrency | Intervention::BurstsAtConcurrency => {
             invalid_load_reason(&simultaneous_load_signals(run, low.map(LoadSignals::from_run).as_ref())).is_some()
         }
         _ => invalid_load_reason(&LoadSignals::from_run(run)).is_some(),
@@ -323,7 +323,7 @@ fn result_of_simultaneous_requests(
             let before = (count - 1) as f64 / 2.0;
             let waited_ns = together_ns - alone_ns - before * thread_ns.unwrap_or(0.0);
             let (share, is_abreast) =
-                (waited_ns / (before / saturated_rps * 1e9), intervention == Intervention::Abreast);
+                (waited_ns / (before / saturated_rps * 1e9), intervention == Intervention::BurstsAtConcurrency);
             match share {
                 _ if answers < SIMULTANEOUS_RESPONSES_MIN => {
                     Err("too few requests of the experiment completed".to_owned())
@@ -494,7 +494,7 @@ mod tests {
         ] {
             let low = sight(alone, 60.0);
             let made = result_of_simultaneous_requests(
-                Intervention::Together,
+                Intervention::BurstsAtTwiceConcurrency,
                 &sight(together, 300.0),
                 (Some(&low), None),
                 count,
@@ -518,8 +518,13 @@ mod tests {
             let (low, mut line) = (sight(alone, 60.0), sight(20.0, 400.0));
             line.values.insert(Signal::FullestThread, thread_ns * 400.0 / 1e9);
             let others = (Some(&low), Some(&line));
-            let made =
-                result_of_simultaneous_requests(Intervention::Abreast, &sight(together, 300.0), others, count, 400.0);
+            let made = result_of_simultaneous_requests(
+                Intervention::BurstsAtConcurrency,
+                &sight(together, 300.0),
+                others,
+                count,
+                400.0,
+            );
             assert_eq!(made.effect, expect, "{alone} {together} {count} {thread_ns}");
         }
         // Six workers take 25 ms per request, and each response on an old connection takes 40 ms
@@ -529,11 +534,23 @@ mod tests {
             ..sight(whole_ms, 200.0)
         };
         let low = LoadSignals { held_back_ns: Some(40e6), ..first(54.6, 26.0) };
-        let told =
-            result_of_simultaneous_requests(Intervention::Together, &first(38.6, 38.4), (Some(&low), None), 12, 230.0);
+        let told = result_of_simultaneous_requests(
+            Intervention::BurstsAtTwiceConcurrency,
+            &first(38.6, 38.4),
+            (Some(&low), None),
+            12,
+            230.0,
+        );
         assert_eq!(told.effect, Some(Effect::Stays), "{}", told.measured_text());
         let few = |rps: f64, low: Option<&LoadSignals>| {
-            result_of_simultaneous_requests(Intervention::Together, &sight(15.0, rps), (low, None), 6, 400.0).effect
+            result_of_simultaneous_requests(
+                Intervention::BurstsAtTwiceConcurrency,
+                &sight(15.0, rps),
+                (low, None),
+                6,
+                400.0,
+            )
+            .effect
         };
         assert_eq!(few(10.0, Some(&sight(15.0, 60.0))), None, "too few");
         assert_eq!(few(300.0, None), None, "no load to compare it with");

@@ -131,8 +131,8 @@ impl ServerConcurrency {
     /// experiment without such a number.
     pub fn simultaneous_requests(&self, intervention: Intervention) -> Option<u64> {
         match intervention {
-            Intervention::Together => Some(2 * self.requests_in_service),
-            Intervention::Abreast => Some(self.requests_in_service),
+            Intervention::BurstsAtTwiceConcurrency => Some(2 * self.requests_in_service),
+            Intervention::BurstsAtConcurrency => Some(self.requests_in_service),
             _ => None,
         }
     }

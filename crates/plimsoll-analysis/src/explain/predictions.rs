@@ -25,15 +25,15 @@ impl Effect {
     /// Returns the word for the effect on throughput, or on simultaneous requests.
     pub(super) fn text_for_intervention(self, intervention: Intervention) -> &'static str {
         match (intervention, self) {
-            (Intervention::Together | Intervention::Abreast, Effect::Rises) => {
+            (Intervention::BurstsAtTwiceConcurrency | Intervention::BurstsAtConcurrency, Effect::Rises) => {
                 "simultaneous requests take as long \
              as a single request"
             }
-            (Intervention::Together, Effect::Stays) => {
+            (Intervention::BurstsAtTwiceConcurrency, Effect::Stays) => {
                 "the server handles two groups of requests, one group after the other"
             }
-            (Intervention::Together, Effect::Falls) => "the server handles one request after the other",
-            (Intervention::Abreast, Effect::Falls) => "the simultaneous requests wait in a queue",
+            (Intervention::BurstsAtTwiceConcurrency, Effect::Falls) => "the server handles one request after the other",
+            (Intervention::BurstsAtConcurrency, Effect::Falls) => "the simultaneous requests wait in a queue",
             (_, Effect::Rises) => "rises",
             (_, Effect::Stays) => "unchanged",
             (_, Effect::Falls) => "falls",
@@ -169,11 +169,11 @@ impl Predictions {
             Intervention::LargerBody => self.larger_body,
             Intervention::SmallerBody => self.smaller_body,
             Intervention::SecondGenerator => self.second_generator,
-            Intervention::Stopped => self.stopped,
+            Intervention::DependencyPauses => self.stopped,
             Intervention::Identities | Intervention::Sources => self.other_clients,
             Intervention::Bursts => self.bursts,
-            Intervention::Together => self.together,
-            Intervention::Abreast => self.abreast,
+            Intervention::BurstsAtTwiceConcurrency => self.together,
+            Intervention::BurstsAtConcurrency => self.abreast,
         }
     }
 }

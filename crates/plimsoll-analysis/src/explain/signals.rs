@@ -364,8 +364,8 @@ impl LoadSignals {
         let summary = Summary::with_bound(run, bound_ns);
         let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
         let seconds = (to_ns - from_ns).max(1) as f64 / 1e9;
-        let carriage = &run.plan.carriage;
-        let under_way_max = f64::from(carriage.connections_max) * f64::from(carriage.streams_max.max(1));
+        let connection_plan = &run.plan.connection_plan;
+        let under_way_max = f64::from(connection_plan.connections_max) * f64::from(connection_plan.streams_max.max(1));
         let unseen = run.probes.missing.clone();
         let host = run.probes.host.clone();
         let mut sight = LoadSignals { seconds, under_way_max, unseen, host, ..LoadSignals::default() };

@@ -169,7 +169,7 @@ impl<'a> LoadChoice<'a> {
     /// even a single user may exceed the maximum rate, or if no request has got a response yet.
     fn users_max(&self) -> u64 {
         let connections =
-            u64::from(self.search_state.settings.base.carriage.connections_max).min(CLOSED_LOOP_USERS_MAX);
+            u64::from(self.search_state.settings.base.connection_plan.connections_max).min(CLOSED_LOOP_USERS_MAX);
         let Some(rate_max) = self.search_state.settings.max_rate else { return connections };
         // If more users did not increase the goodput, even more users will not bring the goodput
         // above the maximum rate.

@@ -38,8 +38,8 @@ impl AccessLogRate {
             sessions: facts.sessions,
             span_ns: facts.span_ns,
             mean_rps: listed.requests as f64 * 1e9 / facts.span_ns as f64,
-            busiest_minute_rps: busiest(facts.busiest_minute, MINUTE_NS),
-            busiest_second_rps: busiest(facts.busiest_second, SECOND),
+            busiest_minute_rps: busiest(facts.busiest_minute_requests, MINUTE_NS),
+            busiest_second_rps: busiest(facts.busiest_second_requests, SECOND),
         })
     }
 
@@ -60,8 +60,12 @@ mod tests {
             Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }).record();
         assert_eq!(AccessLogRate::from_plan(&plan), None);
         for (span_s, busiest_minute_rps) in [(600, Some(5.0)), (30, None)] {
-            let facts =
-                LogSessionsFacts { sessions: 40, span_ns: span_s * SECOND, busiest_minute: 300, busiest_second: 20 };
+            let facts = LogSessionsFacts {
+                sessions: 40,
+                span_ns: span_s * SECOND,
+                busiest_minute_requests: 300,
+                busiest_second_requests: 20,
+            };
             let facts = ReplayFacts { sessions: Some(facts), ..ReplayFacts::default() };
             plan.traffic.request_list =
                 Some(RequestListRecord { requests: 1200, targets: 7, digest: String::new(), facts });

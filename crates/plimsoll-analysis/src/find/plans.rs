@@ -266,7 +266,7 @@ impl<'a> Planner<'a> {
             duration_ns: Some(length_ns),
             warmup_ns,
             grace_ns: base.load.grace_ns.min(bound_ns),
-            connections_ready: ready.min(base.carriage.connections_max),
+            connections_ready: ready.min(base.connection_plan.connections_max),
             interval_ns: Plan::TICK_NS,
             // A closed loop has few users at a time, which stand for many people, so each session
             // logs in as a new user.

@@ -120,7 +120,7 @@ fn untried_experiment_doubts(
     if experiment.elapsed_ns.is_none() {
         return doubts;
     }
-    let unheld = |tag: LoadTag| is_skipped(&experiment.remarks, tag);
+    let unheld = |tag: LoadTag| is_skipped(&experiment.events, tag);
     let was_made =
         |it: Intervention| experiments.intervention_loads.iter().any(|(other, _)| *other == it) || unheld(it.tag());
     for change in spec.requested_interventions.iter().filter(|change| !was_made(**change)) {
@@ -149,7 +149,7 @@ fn untried_experiment_doubts(
 /// each with the reason.
 fn skipped_load_doubts(experiment: &Experiment, spec: &ExplainSpec) -> Doubts {
     let mut doubts = Doubts::default();
-    for (tag, reason) in experiment.remarks.iter().filter_map(ExperimentEvent::skipped_load) {
+    for (tag, reason) in experiment.events.iter().filter_map(ExperimentEvent::skipped_load) {
         let value = setting_value_index(&tag).and_then(|number| spec.setting_values.get(number));
         let what = match (Intervention::from_tag(&tag), value) {
             (Some(intervention), _) => format!("the experiment '{}'", intervention.description()),

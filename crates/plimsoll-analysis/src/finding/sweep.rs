@@ -164,7 +164,7 @@ pub(super) fn sweep_finding<'a>(experiment: &'a Experiment, spec: &SweepSpec) ->
     let of_turn = |(turn, users): (u32, &u64)| {
         let load = visits_of_level(&experiment.trials, turn as usize).and_then(SweepLevel::from_load);
         let unheld = || {
-            let mut unheld = experiment.remarks.iter().filter_map(ExperimentEvent::skipped_load);
+            let mut unheld = experiment.events.iter().filter_map(ExperimentEvent::skipped_load);
             let (_, reason) = unheld.find(|(tag, _)| tag.turn == turn)?;
             Some(SweepLevel::skipped_level(*users, reason))
         };

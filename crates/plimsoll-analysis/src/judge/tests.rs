@@ -171,7 +171,7 @@ fn unsent_requests_belong_to_the_backlog() {
         interval.routes.figures_mut(0).ledger.unsent = if at < 4 { 0 } else { 40 };
         interval
     });
-    run.plan.carriage.connections_max = 160;
+    run.plan.connection_plan.connections_max = 160;
     let outcome = judge_climb_trial(&run);
     assert_eq!(outcome.verdict, Verdict::Fail, "{:?}", outcome.reason);
     assert!((outcome.evidence.backlog_growth_share - 0.4).abs() < 0.05, "{}", outcome.evidence.backlog_growth_share);
@@ -237,7 +237,7 @@ fn a_saturated_generator_makes_a_trial_void() {
     }
     // If every connection waits for the server (or for the server to accept it), the server is
     // the limit.
-    let connections_max = u64::from(unsent.plan.carriage.connections_max);
+    let connections_max = u64::from(unsent.plan.connection_plan.connections_max);
     let (mut open, mut under_way) = (unsent.clone(), unsent.clone());
     open.intervals.values_mut().for_each(|i| i.load.connections_open = connections_max);
     under_way.intervals.values_mut().for_each(|i| i.routes.figures_mut(0).in_flight_end = connections_max);
@@ -246,7 +246,7 @@ fn a_saturated_generator_makes_a_trial_void() {
         assert_eq!(outcome.verdict, Verdict::Fail);
         assert!(outcome.reason.remedies().eq([Remedy::MaxConnections]), "{:?}", outcome.reason);
         let mut over_h2 = waiting;
-        over_h2.plan.carriage.http = HttpChoice::H2;
+        over_h2.plan.connection_plan.http = HttpChoice::H2;
         assert!(judge_climb_trial(&over_h2).reason.remedies().eq([Remedy::MaxConnections, Remedy::Streams]));
     }
 }

@@ -116,7 +116,7 @@ mod tests {
             names: vec!["main".into(), "runtime.gcDrain".into()],
             stacks: vec![SampledStack { count, functions: vec![1, 0] }, SampledStack { count: 10, functions: vec![0] }],
         };
-        run.probes.sampled.stretches = vec![stretch(0, 0, 99), stretch(1_000, 0, 30), stretch(2_000, 20, 10)];
+        run.probes.sampled.intervals = vec![stretch(0, 0, 99), stretch(1_000, 0, 30), stretch(2_000, 20, 10)];
         let sampled = SampledProfile::from_run(&run).expect("samples");
         assert_eq!(sampled.cpu_ns, 800.0);
         assert_eq!((sampled.samples, sampled.lost, sampled.covered_ns, sampled.covers_kernel), (60, 20, 2_000, true));

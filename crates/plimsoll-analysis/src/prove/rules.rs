@@ -30,7 +30,7 @@ impl ComparisonRules {
             primary: *criterion,
             margin: *margin,
             blocks_max: blocks.blocks_max.map(|blocks| blocks as usize),
-            restarts_builds: blocks.arms.iter().all(|arm| arm.started),
+            restarts_builds: blocks.arms.iter().all(|arm| arm.is_started_per_load),
             answers_may_differ: blocks.answers_may_differ,
         })
     }

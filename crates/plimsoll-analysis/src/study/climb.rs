@@ -131,7 +131,7 @@ impl ArmLoad {
         plan.load.seed = seed;
         plan.load.duration_ns = Some(self.length_ns);
         plan.load.warmup_ns = self.warmup_ns;
-        plan.load.connections_ready = (self.users as u32).min(plan.carriage.connections_max);
+        plan.load.connections_ready = (self.users as u32).min(plan.connection_plan.connections_max);
         // The grace period (the wait for late responses) is long enough for the slowest useful
         // response, and short enough to fit into the budget.
         plan.load.grace_ns = plan.load.grace_ns.min(2 * SECOND);
@@ -298,7 +298,7 @@ fn fair_share_max(mut wanted: Vec<u64>, sum: u64) -> u64 {
 /// Returns the length of the warm-up, ns, before a load of `length_ns` if the mean response time is
 /// `mean_ns`.
 fn warmup_ns(spec: &BlocksSpec, mean_ns: f64, length_ns: u64) -> u64 {
-    let fresh = spec.arms.iter().any(|arm| arm.started);
+    let fresh = spec.arms.iter().any(|arm| arm.is_started_per_load);
     let needed_ns = ((mean_ns * WARMUP_RESPONSE_TIMES) as u64).min(length_ns / WARMUP_LENGTH_DIVISOR);
     spec.warmup_ns.unwrap_or(needed_ns.max(if fresh { NEW_TARGET_WARMUP_NS_MIN } else { WARMUP_NS_MIN }))
 }

@@ -47,7 +47,7 @@ impl SteadyLoadLevel {
 
     /// Returns the tag of a load at this level.
     pub fn tag(self) -> LoadTag {
-        LoadTag { turn: self as u32, ..LoadTag::for_purpose(LoadPurpose::Hold) }
+        LoadTag { turn: self as u32, ..LoadTag::for_purpose(LoadPurpose::SteadyLoad) }
     }
 
     /// Returns the level of the load with this tag.
@@ -163,7 +163,7 @@ const SIMULTANEOUS_PAUSE_NS_MIN: u64 = 10 * MS;
 /// Returns the length of the experiment's load with this tag, as a multiple of
 /// [`INTERVENTION_LOAD_NS`].
 fn experiment_length_factor(tag: LoadTag) -> u64 {
-    if tag == Intervention::Abreast.tag() { SIMULTANEOUS_LENGTH_FACTOR } else { 1 }
+    if tag == Intervention::BurstsAtConcurrency.tag() { SIMULTANEOUS_LENGTH_FACTOR } else { 1 }
 }
 
 /// The state of a running study of what limits the load line.
@@ -194,7 +194,7 @@ impl ExplainStudy {
     }
 
     pub(super) fn next(&self, history: &History) -> Step {
-        let began = history.trials.iter().find(|trial| trial.tag.purpose == LoadPurpose::Hold);
+        let began = history.trials.iter().find(|trial| trial.tag.purpose == LoadPurpose::SteadyLoad);
         if began.is_none() {
             match self.search.next(history) {
                 Step::Stop => {}
@@ -314,7 +314,7 @@ impl ExplainStudy {
     /// load was recorded as skipped is not tried again.
     fn next_setting_load(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
         let made =
-            |tag: LoadTag| history.trials.iter().any(|trial| trial.tag == tag) || is_skipped(history.remarks, tag);
+            |tag: LoadTag| history.trials.iter().any(|trial| trial.tag == tag) || is_skipped(history.events, tag);
         let next = (0..self.setting_values.len()).map(setting_value_tag).find(|tag| !made(*tag));
         match next {
             // A load with another value of the server's setting has twice the usual users, so that
@@ -342,7 +342,7 @@ impl ExplainStudy {
         let times = |intervention: Intervention| intervention_trials(history.trials, intervention).count();
         let controls = times(Intervention::Control);
         let chosen = self.chosen_experiments(history.trials, findings);
-        let can_be = |it: &Intervention| !is_skipped(history.remarks, it.tag());
+        let can_be = |it: &Intervention| !is_skipped(history.events, it.tag());
         let missing = |it: &Intervention| times(*it) == 0 && can_be(it);
         let low = trials_at_level(history.trials, SteadyLoadLevel::Low).last().map(|trial| &trial.run);
         let again = |it: &Intervention| {
@@ -373,7 +373,7 @@ impl ExplainStudy {
     /// Returns the experiments that distinguish the causes remaining after the steady loads.
     pub fn chosen_experiments(&self, trials: &[Trial], findings: &Findings) -> Vec<Intervention> {
         let loads = steady_loads(trials, &self.search.settings.slo);
-        let at_a_time = [Intervention::Together, Intervention::Abreast];
+        let at_a_time = [Intervention::BurstsAtTwiceConcurrency, Intervention::BurstsAtConcurrency];
         let can_be = |it: &&Intervention| {
             !at_a_time.contains(*it) || ServerConcurrency::from_findings(findings, &loads).is_some()
         };
@@ -393,7 +393,7 @@ impl ExplainStudy {
         intervention: Intervention,
     ) -> Vec<(crate::explain::Cause, String)> {
         let searched_ns =
-            trials.iter().find(|trial| trial.tag.purpose == LoadPurpose::Hold).map_or(0, |it| it.start_ns);
+            trials.iter().find(|trial| trial.tag.purpose == LoadPurpose::SteadyLoad).map_or(0, |it| it.start_ns);
         let findings = find::conclude(&self.search.settings, &self.search.outcomes, searched_ns);
         let weighed = probabilities_from_loads(&findings, &steady_loads(trials, &self.search.settings.slo));
         interventions::prediction_texts(&weighed, intervention)
@@ -405,7 +405,7 @@ impl ExplainStudy {
             Intervention::Bursts => {
                 self.experiment_load_step(tag, self.burst_load_plan(reference_rate(findings) * 0.95, findings))
             }
-            Intervention::Together | Intervention::Abreast => {
+            Intervention::BurstsAtTwiceConcurrency | Intervention::BurstsAtConcurrency => {
                 let together =
                     ServerConcurrency::from_findings(findings, &steady_loads(trials, &self.search.settings.slo));
                 match together.and_then(|it| Some((it.simultaneous_requests(intervention)?, it.alone_ns))) {
@@ -437,7 +437,7 @@ impl ExplainStudy {
     /// Returns the plan of a closed loop with enough users to saturate the server.
     fn saturating_closed_loop_plan(&self, intervention: Intervention, findings: &Findings) -> PlanRecord {
         let base = &self.search.settings.base;
-        let most = u64::from(base.carriage.connections_max).max(1);
+        let most = u64::from(base.connection_plan.connections_max).max(1);
         let peak = findings.peak.map_or(0, |peak| peak.concurrency);
         let alone_s = self.search.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);
         let answered = (reference_rate(findings) * INTERVENTION_WAIT_MAX_S.max(2.0 * alone_s)).ceil() as u64;
@@ -450,7 +450,7 @@ impl ExplainStudy {
         let bridging = (reference_rate(findings) * 2.0 * DEPENDENCY_PAUSE_NS as f64 / 1e9).ceil() as u64;
         let users = match intervention {
             Intervention::MoreUsers => (2 * users).min(most),
-            Intervention::Stopped => users.max(bridging.min(USERS_DURING_PAUSE_MAX).min(most)),
+            Intervention::DependencyPauses => users.max(bridging.min(USERS_DURING_PAUSE_MAX).min(most)),
             _ => users,
         };
         closed_loop_plan(base, users)
@@ -470,7 +470,7 @@ impl ExplainStudy {
         let cycles =
             (WARMUP_NS + SIMULTANEOUS_LENGTH_FACTOR * INTERVENTION_LOAD_NS) / (SIMULTANEOUS_WINDOW_NS + apart_ns) + 1;
         let rate = LoadCurve { stages: (0..cycles).flat_map(|_| cycle).collect() };
-        let connections_ready = u32::try_from(2 * count).unwrap_or(u32::MAX).min(base.carriage.connections_max);
+        let connections_ready = u32::try_from(2 * count).unwrap_or(u32::MAX).min(base.connection_plan.connections_max);
         let shape = LoadShape::Open { rate, arrivals: ArrivalSpacing::Constant };
         PlanRecord { load: Load { shape, connections_ready, ..base.load.clone() }, ..base.clone() }
     }
@@ -489,7 +489,7 @@ impl ExplainStudy {
         let peak = findings.peak.map_or(0, |peak| peak.concurrency);
         let ready = (2 * peak + 8).min(READY_CONNECTIONS_MAX as u64) as u32;
         let shape = LoadShape::Open { rate, arrivals: ArrivalSpacing::Constant };
-        let connections_ready = ready.min(base.carriage.connections_max);
+        let connections_ready = ready.min(base.connection_plan.connections_max);
         PlanRecord { load: Load { shape, connections_ready, ..base.load.clone() }, ..base.clone() }
     }
 
@@ -563,7 +563,7 @@ impl ExplainStudy {
             duration_ns: Some(length_ns),
             warmup_ns: WARMUP_NS,
             grace_ns: self.grace_ns(),
-            connections_ready: ready.min(base.carriage.connections_max),
+            connections_ready: ready.min(base.connection_plan.connections_max),
             interval_ns: Plan::TICK_NS,
             new_users: false,
         };
@@ -610,8 +610,8 @@ fn intervention_trials(trials: &[Trial], intervention: Intervention) -> impl Ite
 }
 
 /// Returns whether the record says that the load with this tag was skipped.
-pub(crate) fn is_skipped(remarks: &[ExperimentEvent], tag: LoadTag) -> bool {
-    remarks.iter().filter_map(ExperimentEvent::skipped_load).any(|(other, _)| other == tag)
+pub(crate) fn is_skipped(events: &[ExperimentEvent], tag: LoadTag) -> bool {
+    events.iter().filter_map(ExperimentEvent::skipped_load).any(|(other, _)| other == tag)
 }
 
 fn has_experiment_load(trials: &[Trial]) -> bool {

@@ -65,19 +65,19 @@ pub fn side_profile_index(tag: &LoadTag) -> Option<usize> {
 }
 
 /// Returns when the first load for a profile began, in ns since the experiment began. If there are
-/// only remarks about missing profiles, the result is the present time. Returns `None` if the study
+/// only events about missing profiles, the result is the present time. Returns `None` if the study
 /// has not reached its profiles.
 pub(super) fn profiling_start_ns(history: &History) -> Option<u64> {
     let first = history.trials.iter().find(|trial| trial.tag.purpose == LoadPurpose::Profile);
-    let remarked = history.remarks.iter().any(|remark| matches!(remark, ExperimentEvent::Profile(_)));
-    first.map(|trial| trial.start_ns).or(remarked.then_some(history.elapsed_ns))
+    let is_recorded = history.events.iter().any(|event| matches!(event, ExperimentEvent::Profile(_)));
+    first.map(|trial| trial.start_ns).or(is_recorded.then_some(history.elapsed_ns))
 }
 
-/// Returns whether the profile with this tag is done: a load was made for it, or a remark says why
+/// Returns whether the profile with this tag is done: a load was made for it, or an event says why
 /// not.
 fn is_profile_done(history: &History, tag: LoadTag) -> bool {
-    let remarked = |remark: &ExperimentEvent| matches!(remark, ExperimentEvent::Profile(taken) if taken.tag == tag);
-    history.trials.iter().any(|trial| trial.tag == tag) || history.remarks.iter().any(remarked)
+    let is_recorded = |event: &ExperimentEvent| matches!(event, ExperimentEvent::Profile(taken) if taken.tag == tag);
+    history.trials.iter().any(|trial| trial.tag == tag) || history.events.iter().any(is_recorded)
 }
 
 /// Returns the tag of the next profile of a single target; `None` if both profiles are done.
@@ -116,7 +116,8 @@ pub(super) fn next_single_target_step(
         warmup_ns: schedule.warmup_ns,
         // Enough connections are opened before the load for responses that take 10 ms. If a load
         // needs more connections, the warm-up opens them.
-        connections_ready: ((rate / 100.0 + 8.0).min(READY_CONNECTIONS_MAX) as u32).min(base.carriage.connections_max),
+        connections_ready: ((rate / 100.0 + 8.0).min(READY_CONNECTIONS_MAX) as u32)
+            .min(base.connection_plan.connections_max),
         grace_ns: base.load.grace_ns,
         interval_ns: Plan::TICK_NS,
         new_users: false,
@@ -133,7 +134,7 @@ pub(super) fn next_comparison_step(
     history: &History,
 ) -> Step {
     let Some(rate) = common_profiling_rate(history.trials, whole) else {
-        // If no common rate is known, no profile is taken. A remark for each side then takes the
+        // If no common rate is known, no profile is taken. An event for each side then takes the
         // place of the side's first profile.
         let left = [0, 1].map(side_profile_tag).into_iter().find(|tag| !is_profile_done(history, *tag));
         return left.map_or(Step::Stop, |tag| Step::SkipProfile(tag, NoProfileReason::NoCommonLoad));
@@ -143,7 +144,7 @@ pub(super) fn next_comparison_step(
         return Step::Stop;
     };
     let Some(arm) = blocks.arms.get(usize::from(PROFILE_SIDE_ORDER[turn])) else { return Step::Stop };
-    let fresh = blocks.arms.iter().any(|arm| arm.started);
+    let fresh = blocks.arms.iter().any(|arm| arm.is_started_per_load);
     let warmup_ns = WARMUP_NS + if fresh { blocks.warmup_ns.unwrap_or(NEW_TARGET_WARMUP_NS_MIN) } else { 0 };
     let profiled_ns = u64::from(spec.seconds) * SECOND + PROFILE_WRITE_NS;
     let load = Load {
@@ -153,7 +154,7 @@ pub(super) fn next_comparison_step(
         duration_ns: Some(profiled_ns.next_multiple_of(Plan::TICK_NS)),
         warmup_ns: warmup_ns.next_multiple_of(Plan::TICK_NS),
         connections_ready: ((rate / 100.0 + 8.0).min(READY_CONNECTIONS_MAX) as u32)
-            .min(arm.plan.carriage.connections_max),
+            .min(arm.plan.connection_plan.connections_max),
         ..arm.plan.load.clone()
     };
     Step::measure_trial(side_profile_tag(turn), PlanRecord { load, ..arm.plan.clone() }, StopRule::EndOfSchedule)
@@ -193,15 +194,15 @@ mod tests {
         assert_eq!(names, ["A0", "B0", "B1", "A1", "A2", "B2", "B3", "A3"]);
     }
 
-    /// Checks that profiling makes one load for each rate, or records a remark why there is no
+    /// Checks that profiling makes one load for each rate, or records an event why there is no
     /// load, and ends afterwards.
     #[test]
     fn profiling_levels_run_in_order_and_end() {
         let base =
             Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }).record();
         let spec = ProfilesSpec { bases: vec!["http://h/debug/pprof".into()], seconds: 2 };
-        let step = |trials: &[Trial], remarks: &[ExperimentEvent], level_rps: f64| {
-            let history = History { trials, remarks, elapsed_ns: SECOND };
+        let step = |trials: &[Trial], events: &[ExperimentEvent], level_rps: f64| {
+            let history = History { trials, events, elapsed_ns: SECOND };
             next_single_target_step(&spec, &base, level_rps, &history)
         };
         let Step::Measure(low) = step(&[], &[], 1000.0) else { panic!("a load at the low level") };
@@ -212,10 +213,10 @@ mod tests {
         let trials = [Trial { tag: low.tag, start_ns: 0, run: Run::new(low.plan) }];
         let Step::Measure(high) = step(&trials, &[], 1000.0) else { panic!("a load at the level in question") };
         assert_eq!((high.tag, high.plan.load.shape.curve().max()), (single_target_profile_tag(1), 1000.0));
-        // The remark says why the profile at the higher rate could not be taken.
+        // The event says why the profile at the higher rate could not be taken.
         let missing = ProfileRecord { tag: high.tag, kind: "cpu".into(), trial: None, file: Err("no room".into()) };
         assert!(matches!(step(&trials, &[ExperimentEvent::Profile(missing.clone())], 1000.0), Step::Stop));
-        // A server that sustains no rate gets a single remark, and no load for a profile.
+        // A server that sustains no rate gets a single event, and no load for a profile.
         assert!(
             matches!(step(&[], &[], 0.0), Step::SkipProfile(tag, NoProfileReason::NothingSustained) if tag == single_target_profile_tag(0))
         );

@@ -66,7 +66,7 @@ fn headroom_load_total_ns(length_ns: u64) -> u64 {
 
 /// Returns the tag of the load with headroom (`--headroom`), a load below the load line.
 pub fn headroom_load_tag() -> LoadTag {
-    LoadTag::for_purpose(LoadPurpose::Hold)
+    LoadTag::for_purpose(LoadPurpose::SteadyLoad)
 }
 
 /// Judges a segment of the soak, the long load at the load line. Returns `None` for loads that are
@@ -94,16 +94,16 @@ fn judge_if_purpose(trial: &Trial, slo: &Slo, is_meant: fn(LoadPurpose) -> bool)
 
 /// Returns whether loads of this purpose come after the search, and are not part of it.
 pub(crate) fn is_after_search(purpose: LoadPurpose) -> bool {
-    matches!(purpose, LoadPurpose::Profile | LoadPurpose::Hold | LoadPurpose::Overload | LoadPurpose::Soak)
+    matches!(purpose, LoadPurpose::Profile | LoadPurpose::SteadyLoad | LoadPurpose::Overload | LoadPurpose::Soak)
 }
 
 /// Returns the settings of a search for this spec and SLO.
 pub fn settings(spec: &FindSpec, slo: Slo) -> SearchSettings {
-    let FindSpec { base, budget_ns, max_rate, arrivals, first_answer_ns, .. } = spec.clone();
+    let FindSpec { base, budget_ns, max_rate, arrivals, preflight_response_time_ns, .. } = spec.clone();
     // The requested budget includes the load with headroom (a load below the load line), so the
     // search gets the remaining time.
     let budget_ns = budget_ns.saturating_sub(headroom_load_total_ns(headroom_load_length_ns(spec))).max(budget_ns / 2);
-    SearchSettings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns }
+    SearchSettings { base, slo, budget_ns, max_rate, arrivals, preflight_response_time_ns }
 }
 
 impl LoadLineSearch {
@@ -175,7 +175,8 @@ impl LoadLineSearch {
     fn steady_load_plan(&self, rate: f64, length_ns: u64, warmup_ns: u64, number: u64) -> PlanRecord {
         let base = &self.settings.base;
         let alone_s = self.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);
-        let connections_ready = (4.0 * rate * alone_s + 8.0).min(f64::from(base.carriage.connections_max)) as u32;
+        let connections_ready =
+            (4.0 * rate * alone_s + 8.0).min(f64::from(base.connection_plan.connections_max)) as u32;
         let load = Load {
             seed: plimsoll_model::rng::mix_bits(base.load.seed ^ rate.to_bits() ^ number),
             shape: LoadShape::Open {

@@ -12,13 +12,13 @@ use std::ops::ControlFlow;
 /// transferring the result.
 pub(super) const CONNECT_AND_TRANSFER_NS: u64 = 150 * MS;
 
-/// The history of a study: the loads and remarks recorded so far.
+/// The history of a study: the loads and events recorded so far.
 #[derive(Debug, Clone, Copy)]
 pub struct History<'a> {
     /// The loads so far, in order.
     pub trials: &'a [Trial],
-    /// The remarks recorded so far, for example about skipped loads.
-    pub remarks: &'a [ExperimentEvent],
+    /// The events recorded so far, for example about skipped loads.
+    pub events: &'a [ExperimentEvent],
     /// Time since the experiment began, in ns.
     pub elapsed_ns: u64,
 }

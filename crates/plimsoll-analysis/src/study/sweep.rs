@@ -95,7 +95,7 @@ struct LevelProgress {
 impl LevelProgress {
     fn from_history(spec: &SweepSpec, history: &History, turn: usize) -> LevelProgress {
         let of = |purpose| trials_of_level(history.trials, purpose, turn);
-        let mut unheld = history.remarks.iter().filter_map(ExperimentEvent::skipped_load);
+        let mut unheld = history.events.iter().filter_map(ExperimentEvent::skipped_load);
         let is_unheld = unheld.any(|(tag, _)| tag.turn as usize == turn);
         // A trial without any response was too short. The length of a trial without any response
         // counts as the response time, so that the next trial is longer.

@@ -61,7 +61,7 @@ pub fn run_ab_command(words: &[String], run: &dyn RunCommand) -> Result<u8, Fail
 }
 
 fn run_load(options: &AbOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
-    let url = Url::read(&options.url)?;
+    let url = Url::parse(&options.url)?;
     let body = match &options.body {
         None => Vec::new(),
         Some(path) => files::read(path.as_ref(), FilePurpose::Body)
@@ -72,7 +72,7 @@ fn run_load(options: &AbOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
     let route = &mut question.plan.traffic.routes[0];
     // The load sends the request literally: braces in the request are not placeholders of
     // plimsoll's templates.
-    (route.request, route.template_parts) = (
+    (route.request, route.template_flags) = (
         Request { method: options.method.clone(), target: url.path.clone(), headers: Vec::new(), body },
         TemplateFlags::default(),
     );

@@ -159,7 +159,7 @@ pub fn parse(words: &[String]) -> Result<AbCommand, String> {
         false => Ok(()),
     };
     asked.header_lines.iter().chain(&cookies).chain([&asked.content_type]).try_for_each(check)?;
-    let path = Url::read(url).map_err(|failure| failure.to_string())?;
+    let path = Url::parse(url).map_err(|failure| failure.to_string())?;
     if let (None, Some(value)) = (&authorization, path.authorization) {
         authorization = Some(format!("Authorization: {value}"));
     }

@@ -52,7 +52,7 @@ pub fn run_hey_command(words: &[String], run: &dyn RunCommand) -> Result<u8, Fai
 }
 
 fn run_load(options: &HeyOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
-    let url = Url::read(&options.url)?;
+    let url = Url::parse(&options.url)?;
     let body = match &options.body_file {
         None => options.body.clone().into_bytes(),
         Some(path) => files::read(path.as_ref(), FilePurpose::Body)
@@ -85,7 +85,7 @@ fn run_load(options: &HeyOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
     }
     // The load sends the request literally: braces in the request are not placeholders of
     // plimsoll's templates.
-    (route.request, route.template_parts) =
+    (route.request, route.template_flags) =
         (Request { method: options.method.clone(), target: url.path.clone(), headers, body }, TemplateFlags::default());
     // No connection is opened before the load, because the times that hey reports include the time
     // to connect. After the load, plimsoll waits for outstanding responses, at most as long as the

@@ -143,7 +143,7 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
             Some(word) => format!("hey: '{word}' follows the URL; write flags before the URL"),
         });
     };
-    let read = Url::read(url).map_err(|failure| failure.to_string())?;
+    let read = Url::parse(url).map_err(|failure| failure.to_string())?;
     said.authorization = said.authorization.or(read.authorization);
     asked.is_http2 &= read.origin.scheme == "https";
     asked.url.clone_from(url);

@@ -119,7 +119,7 @@ impl TargetSource {
         let Some(mut target) = self.reader.next_target().map_err(|error| format!("{place}: {error}"))? else {
             return Ok(None);
         };
-        let url = Url::read(&target.url).map_err(|failure| format!("{place}: {failure}"))?;
+        let url = Url::parse(&target.url).map_err(|failure| format!("{place}: {failure}"))?;
         let host = format!("{}://{}:{}", url.origin.scheme, url.origin.host, url.origin.port);
         if self.host.is_empty() {
             self.host = host;

@@ -192,7 +192,7 @@ pub fn verify(sim: &SimulatedRun, server: &SimServer) -> Result<(), String> {
     claim(account.bytes_wrong == 0, "every byte sent is the request's")?;
     if sim.schedule.is_open() {
         claim(
-            account.connections_max <= u64::from(plan.carriage.connections_max),
+            account.connections_max <= u64::from(plan.connection_plan.connections_max),
             "connections stay below their maximum",
         )?;
     } else {

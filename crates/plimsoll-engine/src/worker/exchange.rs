@@ -14,7 +14,7 @@ use crate::net::{Net, ReceiveOutcome, SendOutcome};
 use crate::recorder::FinishedRequest;
 use crate::session_source::ResponseCheckInput;
 use crate::users::LastRequest;
-use plimsoll_model::failed_response::MissedCheck;
+use plimsoll_model::failed_response::FailedRouteCheck;
 use plimsoll_model::{GrpcStatus, Outcome, RequestFailure, RouteNumber, TlsFailure, grpc};
 use plimsoll_wire::redirect::is_redirect;
 use plimsoll_wire::{ConnectionEvent, ExchangeError, ProtocolError, ResponsePiece, ResponseTimes};
@@ -540,7 +540,7 @@ impl<N: Net> Worker<N> {
         let Some(miss) = miss else { return Outcome::Success };
         if exchange.measured {
             let reason = self.job.source.failed_check_message(route, miss);
-            let missed = MissedCheck { route, failure: miss.failure };
+            let missed = FailedRouteCheck { route, failure: miss.failure };
             let content = self.job.source.converted_content(route).unwrap_or(answer.content());
             self.failed_answers.add_failed_check(missed, status, answer, content, self.now_ns - self.origin_ns, reason);
         }
@@ -567,7 +567,7 @@ impl<N: Net> Worker<N> {
             Err(why) => {
                 let failure = RequestFailure::Expectation;
                 if exchange.measured {
-                    let missed = MissedCheck { route, failure };
+                    let missed = FailedRouteCheck { route, failure };
                     let at_ns = now_ns - self.origin_ns;
                     self.failed_answers.add_failed_check(missed, status, answer, answer.content(), at_ns, why.reason());
                 }

@@ -23,7 +23,7 @@ pub(super) struct ParsedFormat {
 /// # Errors
 /// Returns a text if the format is invalid or lacks a required field. The text continues a message
 /// that begins with "--log-format".
-pub(super) fn read(format: &str, session: Option<&str>) -> Result<ParsedFormat, String> {
+pub(super) fn parse_log_format(format: &str, session: Option<&str>) -> Result<ParsedFormat, String> {
     let format = strip_config_syntax(format);
     let is_envoy = format.split('%').skip(1).step_by(2).any(|name| {
         let word = name.split(['(', ':']).next().unwrap_or_default();
@@ -381,7 +381,7 @@ fn parse_envoy_format(format: &str, session: Option<&str>) -> Result<Vec<FormatP
                 push_field(&mut pieces, FieldMeaning::Client);
             }
             ("DOWNSTREAM_REMOTE_ADDRESS", _) if !format.contains("%REQ(X-FORWARDED-FOR)%") => {
-                push_field(&mut pieces, FieldMeaning::ClientPort);
+                push_field(&mut pieces, FieldMeaning::ClientWithPort);
             }
             ("REQ", "x-forwarded-for") => push_field(&mut pieces, FieldMeaning::Client),
             ("REQ", "user-agent") => push_field(&mut pieces, FieldMeaning::UserAgent),
@@ -409,7 +409,7 @@ mod tests {
             ("%START_TIME% %REQ(:PATH", None, "without a closing '%'"),
             ("$msec $request", Some("$cookie_sid"), "no '$cookie_sid'"),
         ] {
-            let error = read(format, session).expect_err(format);
+            let error = parse_log_format(format, session).expect_err(format);
             assert!(error.contains(expect), "{format}: {error}");
         }
     }

@@ -16,7 +16,8 @@ pub enum TimestampMeaning {
 /// One request of a log line. Texts are slices of the line, or of a buffer with unescaped texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Entry<'a> {
-    /// The timestamp of the line, ns since the Unix epoch.
+    /// The start of the request if the line states it, otherwise the timestamp of the line, ns
+    /// since the Unix epoch.
     pub stamp_ns: u64,
     /// The arrival of the request, ns since the Unix epoch. If the log line states neither an
     /// arrival nor a duration, this field has the end of the response.
@@ -88,11 +89,11 @@ pub(super) enum FieldMeaning {
     /// any other text as the client is rejected as a line of another format.
     Address,
     /// The client as an address with a port.
-    AddressPort,
+    AddressWithPort,
     /// The client that sent the request, with a port; any text is accepted.
-    ClientPort,
+    ClientWithPort,
     /// An ignored word without blanks and colons, which must not be an IP address.
-    Word,
+    IgnoredWord,
     /// An ignored list of upstream servers, separated by `, ` and ` : `.
     UpstreamList,
     /// HAProxy's times in ms, separated by `/`. The last time is the total duration of the
@@ -138,14 +139,14 @@ impl<'a> ParsedLogFields<'a> {
     pub fn parse_field(&mut self, meaning: &FieldMeaning, text: &'a [u8]) -> Option<()> {
         // Some formats pad columns with blanks.
         let text = match meaning {
-            FieldMeaning::Ignored | FieldMeaning::UpstreamList | FieldMeaning::Word => text,
+            FieldMeaning::Ignored | FieldMeaning::UpstreamList | FieldMeaning::IgnoredWord => text,
             FieldMeaning::Request | FieldMeaning::UserAgent | FieldMeaning::Session => text,
             _ => text.trim_ascii(),
         };
         let missing = text.is_empty() || text == b"-";
         match meaning {
             FieldMeaning::Ignored | FieldMeaning::UpstreamList => {}
-            FieldMeaning::Word => {
+            FieldMeaning::IgnoredWord => {
                 (!text.is_empty() && !text.iter().any(|b| b" :".contains(b)) && !is_ip(text)).then_some(())?
             }
             FieldMeaning::Time(writing) => self.stamp = Some(writing.parse_unix_ns(text)?),
@@ -155,7 +156,7 @@ impl<'a> ParsedLogFields<'a> {
             FieldMeaning::UppercaseMethod => self.method = Some(text).filter(|text| is_uppercase_method(text))?,
             FieldMeaning::Path => self.target = Some(text).filter(|text| is_path(text))?,
             // An empty text is not a client, because servers log a missing client as a dash.
-            FieldMeaning::Address | FieldMeaning::AddressPort if text.is_empty() => return None,
+            FieldMeaning::Address | FieldMeaning::AddressWithPort if text.is_empty() => return None,
             _ if missing => {}
             FieldMeaning::Method => self.method = text,
             FieldMeaning::Target => self.target = text,
@@ -171,7 +172,7 @@ impl<'a> ParsedLogFields<'a> {
                 let bare = Some(without_port(text)).filter(|bare| is_ip(bare));
                 self.client = bare.or(Some(text).filter(|text| is_address(text)))?;
             }
-            FieldMeaning::AddressPort => self.client = Some(without_port(text)).filter(|text| is_address(text))?,
+            FieldMeaning::AddressWithPort => self.client = Some(without_port(text)).filter(|text| is_address(text))?,
             FieldMeaning::ProxyTimes => {
                 let whole = text.rsplit(|b| *b == b'/').next().unwrap_or(text);
                 let whole = whole.strip_prefix(b"+").unwrap_or(whole);
@@ -183,7 +184,7 @@ impl<'a> ParsedLogFields<'a> {
             // Each proxy appends an address to the list of clients; the first address is the client
             // itself.
             FieldMeaning::Client => self.client = text.split(|b| *b == b',').next().unwrap_or(text),
-            FieldMeaning::ClientPort => self.client = without_port(text),
+            FieldMeaning::ClientWithPort => self.client = without_port(text),
             FieldMeaning::UserAgent => self.user_agent = text,
             FieldMeaning::Session => self.session = text,
             FieldMeaning::Start(_) | FieldMeaning::End(_) => {}

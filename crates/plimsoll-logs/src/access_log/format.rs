@@ -39,9 +39,9 @@ pub struct LineBuffers {
 pub struct Format {
     name: String,
     stamp: TimestampMeaning,
-    lines: LogLineParser,
+    line_parser: LogLineParser,
     /// Whether a session is identified by the client address alone.
-    by_client: bool,
+    is_session_by_client: bool,
     /// Prefixes that are removed from each line, outermost first.
     prefixes: Vec<LogPrefix>,
     /// Whether the log lines themselves have timestamps. If false, a prefix of each line has the
@@ -119,13 +119,13 @@ pub enum FormatError {
 const PARSED_LINES_DIVISOR: usize = 5;
 
 impl Format {
-    fn new(name: String, stamp: TimestampMeaning, lines: LogLineParser) -> Format {
-        let has_time = match &lines {
+    fn new(name: String, stamp: TimestampMeaning, line_parser: LogLineParser) -> Format {
+        let has_time = match &line_parser {
             LogLineParser::Text(pattern) => pattern.has_time(),
             LogLineParser::Pairs(_, root) => root.has_time(),
             LogLineParser::W3c(_) => true,
         };
-        Format { name, stamp, lines, by_client: false, prefixes: Vec::new(), has_time }
+        Format { name, stamp, line_parser, is_session_by_client: false, prefixes: Vec::new(), has_time }
     }
 
     /// Parses the name of a known format, or a `log_format` or `LogFormat` string. `session` is the
@@ -139,8 +139,8 @@ impl Format {
             format.set_session_field(session)?;
             return Ok(format);
         }
-        let (session, by_client) = split_session_choice(session);
-        let said = directives::read(text, session).map_err(FormatError::LogFormat)?;
+        let (session, is_session_by_client) = split_session_choice(session);
+        let said = directives::parse_log_format(text, session).map_err(FormatError::LogFormat)?;
         let pattern = Pattern::new(said.pieces, false).ok_or_else(|| {
             FormatError::LogFormat(format!(
                 "{log_format} has two fields without a separator between them",
@@ -148,15 +148,15 @@ impl Format {
             ))
         })?;
         let name = format!("{}'s, as given", said.language);
-        Ok(Format { by_client, ..Format::new(name, said.stamp, LogLineParser::Text(pattern)) })
+        Ok(Format { is_session_by_client, ..Format::new(name, said.stamp, LogLineParser::Text(pattern)) })
     }
 
     /// Creates a format of JSON lines from a mapping of fields, such as `path=.url,time=.ts`.
     pub fn from_json_mapping(mapping: &str, session: Option<&str>) -> Result<Format, FormatError> {
-        let (session, by_client) = split_session_choice(session);
+        let (session, is_session_by_client) = split_session_choice(session);
         let (wanted, stamp) = json::parse_mapping(mapping, session)?;
         let lines = LogLineParser::Pairs(PairNotation::Json, PathNode::new(&wanted));
-        Ok(Format { by_client, ..Format::new("JSON lines with the given fields".into(), stamp, lines) })
+        Ok(Format { is_session_by_client, ..Format::new("JSON lines with the given fields".into(), stamp, lines) })
     }
 
     /// Returns the name of the format, for messages.
@@ -201,7 +201,7 @@ impl Format {
         texts: &'a mut Vec<u8>,
         unix_time_ns: Option<u64>,
     ) -> Option<Entry<'a>> {
-        let mut raw = match &self.lines {
+        let mut raw = match &self.line_parser {
             LogLineParser::Text(pattern) if self.has_time => pattern.read(line)?,
             LogLineParser::Text(pattern) => pattern.read(line.trim_ascii_start())?,
             LogLineParser::Pairs(notation, root) => notation.read(root, line, texts)?,
@@ -211,7 +211,7 @@ impl Format {
             raw.stamp = unix_time_ns;
         }
         let mut entry = raw.into_entry(self.stamp)?;
-        if self.by_client {
+        if self.is_session_by_client {
             entry.session = entry.client;
         }
         Some(entry)
@@ -224,9 +224,9 @@ impl Format {
         if self.is_rails() {
             return memchr::memmem::find(line, RAILS_BEGIN).is_none();
         }
-        let LogLineParser::W3c(fields) = &mut self.lines else { return false };
+        let LogLineParser::W3c(fields) = &mut self.line_parser else { return false };
         if w3c::is_directive(line)
-            && let Some(others) = W3cFields::read(line)
+            && let Some(others) = W3cFields::parse_fields_directive(line)
         {
             *fields = others;
         }
@@ -258,7 +258,7 @@ impl Format {
     }
 
     fn is_rails(&self) -> bool {
-        self.name.starts_with(RAILS_FORMAT_NAME) && matches!(self.lines, LogLineParser::Text(_))
+        self.name.starts_with(RAILS_FORMAT_NAME) && matches!(self.line_parser, LogLineParser::Text(_))
     }
 
     fn from_known_text((name, stamp, places, open_end): (&str, TimestampMeaning, &str, bool)) -> Format {
@@ -280,9 +280,9 @@ impl Format {
     /// other word is a path of names, which only formats of names and values support.
     fn set_session_field(&mut self, field: Option<&str>) -> Result<(), FormatError> {
         let (field, by_client) = split_session_choice(field);
-        self.by_client = by_client;
+        self.is_session_by_client = by_client;
         let Some(field) = field else { return Ok(()) };
-        match (&mut self.lines, json::split_json_path(field)) {
+        match (&mut self.line_parser, json::split_json_path(field)) {
             (LogLineParser::Pairs(_, root), Some(keys)) => {
                 root.set_meaning(&keys, FieldMeaning::Session);
                 Ok(())
@@ -311,8 +311,8 @@ fn parse_format_pieces(text: &str) -> Vec<FormatPiece> {
         rest = after;
         out.push(FormatPiece::Field(match name {
             "client" => FieldMeaning::Address,
-            "client:port" => FieldMeaning::AddressPort,
-            "word" => FieldMeaning::Word,
+            "client:port" => FieldMeaning::AddressWithPort,
+            "word" => FieldMeaning::IgnoredWord,
             "list" => FieldMeaning::UpstreamList,
             "proxy" => FieldMeaning::ProxyTimes,
             "method" => FieldMeaning::Method,
@@ -424,7 +424,7 @@ fn find_format_of_bare_lines(lines: &[&[u8]], has_timestamp: bool) -> Option<For
             candidates.retain(|format| format.name != name);
         }
     }
-    let named = lines.iter().find_map(|line| W3cFields::read(line));
+    let named = lines.iter().find_map(|line| W3cFields::parse_fields_directive(line));
     if let Some(fields) = &named {
         let name = if fields.is_cloudfront { "AWS CloudFront" } else { "W3C with the fields of its #Fields line" };
         candidates.push(Format::new(name.to_owned(), TimestampMeaning::End, LogLineParser::W3c(fields.clone())));
@@ -530,11 +530,11 @@ fn has_field_value(notation: PairNotation, keys: &[String], place: &FieldMeaning
         }
         FieldMeaning::Status => raw.status.is_some(),
         FieldMeaning::Bytes => raw.bytes.is_some(),
-        FieldMeaning::Client | FieldMeaning::ClientPort | FieldMeaning::Address | FieldMeaning::AddressPort => {
+        FieldMeaning::Client | FieldMeaning::ClientWithPort | FieldMeaning::Address | FieldMeaning::AddressWithPort => {
             !raw.client.is_empty()
         }
         FieldMeaning::ProxyTimes => raw.duration_ns.is_some(),
-        FieldMeaning::Word | FieldMeaning::UpstreamList => false,
+        FieldMeaning::IgnoredWord | FieldMeaning::UpstreamList => false,
         FieldMeaning::UserAgent => !raw.user_agent.is_empty(),
         FieldMeaning::Session => !raw.session.is_empty(),
     })

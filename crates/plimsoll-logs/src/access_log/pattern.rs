@@ -22,7 +22,7 @@ enum FieldEnd {
     Padded(u8),
     /// The field ends at the second occurrence of this byte; the first occurrence is part of the
     /// field.
-    Second(u8),
+    SecondOccurrence(u8),
     /// The field ends at this text.
     Text(Box<Finder<'static>>),
     /// The field ends at the next unescaped quote. The text that is the variant's value, which may
@@ -105,7 +105,7 @@ impl Pattern {
                     let at = memchr::memchr(*byte, padded)?;
                     (&padded[..at], &padded[at + 1..])
                 }
-                FieldEnd::Second(byte) => {
+                FieldEnd::SecondOccurrence(byte) => {
                     let at = memchr::memchr_iter(*byte, rest).nth(1)?;
                     (&rest[..at], &rest[at + 1..])
                 }
@@ -137,7 +137,7 @@ fn field_end_rule(before: &[u8], place: &FieldMeaning, after: &[u8]) -> FieldEnd
         [b'"', more @ ..] if before.last() == Some(&b'"') => FieldEnd::Quote(more.to_vec()),
         [b' ', rest @ ..] if has_blank(place) => {
             if rest.is_empty() {
-                FieldEnd::Second(b' ')
+                FieldEnd::SecondOccurrence(b' ')
             } else {
                 FieldEnd::Text(Box::new(Finder::new(after).into_owned()))
             }

@@ -36,7 +36,7 @@ pub(super) fn is_directive(line: &[u8]) -> bool {
 impl W3cFields {
     /// Parses a `#Fields` directive. `None` if the line is not a `#Fields` directive, lacks a
     /// required field, or has more than `FIELDS_MAX` fields.
-    pub fn read(line: &[u8]) -> Option<W3cFields> {
+    pub fn parse_fields_directive(line: &[u8]) -> Option<W3cFields> {
         let names = std::str::from_utf8(line.strip_prefix(b"#Fields:")?).ok()?;
         let names: Vec<String> = names.split_ascii_whitespace().map(str::to_ascii_lowercase).collect();
         let has = |name: &str| names.iter().any(|own| own == name);

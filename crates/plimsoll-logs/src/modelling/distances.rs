@@ -64,7 +64,7 @@ pub struct StreamFigures {
     visit_requests: [f64; 3],
     waits_ns: Option<[f64; 3]>,
     transitions: BTreeMap<(u16, u16), f64>,
-    hits: [f64; 3],
+    hit_ratios: [f64; 3],
 }
 
 /// The figures of a log and of its model, with the bounds of their differences. In each tuple the
@@ -172,7 +172,7 @@ impl StreamFigures {
             visit_requests: quantiles(&lengths),
             waits_ns: (!waits.is_empty()).then(|| quantiles(&waits)),
             transitions,
-            hits: caches.map(|size| hit_ratio(requests, size)),
+            hit_ratios: caches.map(|size| hit_ratio(requests, size)),
         }
     }
 
@@ -200,7 +200,7 @@ impl StreamFigures {
                 .all(|draw| draw.waits_ns.is_some())
                 .then(|| three(&|draw| draw.waits_ns.unwrap_or_default())),
             transitions,
-            hits: three(&|draw| draw.hits),
+            hit_ratios: three(&|draw| draw.hit_ratios),
         }
     }
 }
@@ -285,7 +285,8 @@ impl ModelDistances {
             let bound = (QUANTILE_DIFFERENCE_MAX * log.visit_requests[at]).max(1.0);
             bound + chance_difference(draws, |draw| draw.visit_requests[at])
         });
-        let hit_off_max = (0..3).map(|at| HIT_RATIO_DIFFERENCE_MAX + chance_difference(draws, |draw| draw.hits[at]));
+        let hit_off_max =
+            (0..3).map(|at| HIT_RATIO_DIFFERENCE_MAX + chance_difference(draws, |draw| draw.hit_ratios[at]));
         let dispersion_off = |at: usize| {
             let bound = dispersion_difference_max(log.span_ns / WINDOW_WIDTHS_NS[at]);
             let chance = chance_difference(draws, |draw| draw.dispersion[at].unwrap_or(0.0));
@@ -308,7 +309,7 @@ impl ModelDistances {
             visit_requests: three(log.visit_requests, model.visit_requests),
             waits_ns: log.waits_ns.zip(model.waits_ns).map_or(Vec::new(), |(log, model)| three(log, model)),
             transitions_tv: (!log.transitions.is_empty()).then_some(follows / 2.0),
-            hit_ratio: (0..3).map(|at| (caches[at], log.hits[at], model.hits[at])).collect(),
+            hit_ratio: (0..3).map(|at| (caches[at], log.hit_ratios[at], model.hit_ratios[at])).collect(),
         }
     }
 

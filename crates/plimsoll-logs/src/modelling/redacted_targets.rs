@@ -2,7 +2,7 @@
 //! key has a distinct replacement, so the number of distinct paths stays the same. Not here:
 //! detecting keys ([`redact::replace_keys`]).
 
-use plimsoll_model::{RequestPaths, RouteNumber, redact};
+use plimsoll_model::{RequestTargets, RouteNumber, redact};
 use std::collections::HashMap;
 
 /// The beginning of the replacement of a secret key. A number follows the prefix, as in
@@ -11,7 +11,7 @@ pub const WITHHELD_KEY_PREFIX: &str = "withheld-";
 
 /// The paths of a log, in which parts that look like secret keys are replaced.
 pub struct RedactedTargets {
-    targets: RequestPaths,
+    targets: RequestTargets,
     /// The paths that contain replacements, by number of the path in `targets`.
     replaced: HashMap<u32, String>,
     /// The number of distinct keys that were replaced.
@@ -20,7 +20,7 @@ pub struct RedactedTargets {
 
 impl RedactedTargets {
     /// Replaces the secret keys in the paths `targets`. If `keep` is true, no key is replaced.
-    pub fn new(targets: RequestPaths, keep: bool) -> RedactedTargets {
+    pub fn new(targets: RequestTargets, keep: bool) -> RedactedTargets {
         let mut numbers: HashMap<String, usize> = HashMap::new();
         let mut replaced = HashMap::new();
         if !keep {
@@ -67,7 +67,7 @@ mod tests {
             "/a?token=Zq7xK2mW9vLp4TnR8sYd",
         ];
         let targets = || {
-            let mut targets = RequestPaths::default();
+            let mut targets = RequestTargets::default();
             all.iter().for_each(|target| assert!(targets.push(target).is_some()));
             targets
         };

@@ -21,7 +21,7 @@ pub(crate) use logged::{LoggedRequest, session_ranges};
 use plimsoll_model::traffic::RouteChoice;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{
-    ArrivalTimes, Origin, RedactionLevel, ReplayFacts, Request, RequestList, RequestListEntry, RequestPaths, Route,
+    ArrivalTimes, Origin, RedactionLevel, ReplayFacts, Request, RequestList, RequestListEntry, RequestTargets, Route,
     RouteNumber, SetupTeardown, StatusSet, Traffic, redact,
 };
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ pub struct RequestCollector<'f> {
     /// The routes that endpoints beyond `ENDPOINTS_MAX` share, by HTTP method.
     routes_beyond_limit: BTreeMap<String, RouteNumber>,
     routes: Vec<ReplayRoute>,
-    targets: RequestPaths,
+    targets: RequestTargets,
     numbers: HashKeyMap<u32>,
     requests: Vec<LoggedRequest>,
     skip_counts: BTreeMap<String, u64>,
@@ -90,7 +90,7 @@ pub struct RequestCollector<'f> {
 #[derive(Debug, Clone)]
 pub struct LogRequests {
     routes: Vec<ReplayRoute>,
-    targets: RequestPaths,
+    targets: RequestTargets,
     requests: Vec<LoggedRequest>,
     skip_counts: BTreeMap<String, u64>,
     resolution_ns: u64,
@@ -139,7 +139,7 @@ impl<'f> RequestCollector<'f> {
             route_by_endpoint: Vec::new(),
             routes_beyond_limit: BTreeMap::new(),
             routes: Vec::new(),
-            targets: RequestPaths::default(),
+            targets: RequestTargets::default(),
             numbers: HashKeyMap::default(),
             requests: Vec::new(),
             skip_counts: BTreeMap::new(),
@@ -310,7 +310,7 @@ impl LogRequests {
     /// Returns four values: the paths, the requests in order of time, the first arrival, and the
     /// length of the log in ns. If the timestamps are whole seconds, each request is moved to a
     /// random time within its second. Returns `None` if there are no requests.
-    pub(crate) fn into_time_order(self, seed: u64) -> Option<(RequestPaths, Vec<LoggedRequest>, u64, u64)> {
+    pub(crate) fn into_time_order(self, seed: u64) -> Option<(RequestTargets, Vec<LoggedRequest>, u64, u64)> {
         let LogRequests { targets, mut requests, resolution_ns, .. } = self;
         let (first_ns, last_ns) = (requests.first()?.start_ns, requests.last()?.start_ns);
         if resolution_ns >= SECOND {
@@ -435,7 +435,7 @@ impl Replay {
         Traffic {
             origin,
             routes: self.routes.iter().map(route).collect(),
-            choice: RouteChoice::Listed,
+            choice: RouteChoice::RequestList,
             scenarios: Vec::new(),
             preflight: self.routes.iter().position(is_safe).map(|number| number as RouteNumber),
             data: Vec::new(),

@@ -19,8 +19,8 @@ pub(super) fn group_sessions(requests: &[LoggedRequest], span_ns: u64) -> Option
     let facts = LogSessionsFacts {
         sessions: ends.len() as u64,
         span_ns,
-        busiest_minute: busiest_interval_requests(requests, 60 * SECOND),
-        busiest_second: busiest_interval_requests(requests, SECOND),
+        busiest_minute_requests: busiest_interval_requests(requests, 60 * SECOND),
+        busiest_second_requests: busiest_interval_requests(requests, SECOND),
     };
     Some((LogSessions::new(starts_ns, by_session, ends)?, facts))
 }
@@ -54,7 +54,12 @@ mod tests {
             (&[0, 2, 4, 5, 1, 3][..], &[3, 4, 6][..])
         );
         assert_eq!(sessions.starts_ns()[5], 3940 * SECOND);
-        let expect = LogSessionsFacts { sessions: 3, span_ns: 3941 * SECOND, busiest_minute: 4, busiest_second: 2 };
+        let expect = LogSessionsFacts {
+            sessions: 3,
+            span_ns: 3941 * SECOND,
+            busiest_minute_requests: 4,
+            busiest_second_requests: 2,
+        };
         assert_eq!(facts, expect);
     }
 }

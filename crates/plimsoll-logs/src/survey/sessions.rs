@@ -26,7 +26,7 @@ pub(super) struct Sessions {
     swept_ns: u64,
     closed_early: bool,
     requests: Histogram,
-    think: Histogram,
+    think_times_ns: Histogram,
 }
 
 impl Sessions {
@@ -44,7 +44,7 @@ impl Sessions {
             self.requests.record(u64::from(open.requests));
             *open = OpenSession { requests: 0, end_ns: start_ns };
         } else if open.requests > 0 && start_ns >= open.end_ns {
-            self.think.record(gap_ns);
+            self.think_times_ns.record(gap_ns);
         }
         open.requests = open.requests.saturating_add(1);
         open.end_ns = open.end_ns.max(end_ns);
@@ -79,7 +79,7 @@ impl Sessions {
         for open in self.open.values() {
             self.requests.record(u64::from(open.requests));
         }
-        (self.requests, self.think, self.closed_early)
+        (self.requests, self.think_times_ns, self.closed_early)
     }
 }
 

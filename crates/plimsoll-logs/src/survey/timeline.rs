@@ -28,16 +28,25 @@ pub(super) struct WindowCounts {
     count: u64,
     /// The number of whole windows between the first and the last arrival. The fields `sum` and
     /// `squares` are sums over the counts of the whole windows.
-    whole: u64,
+    whole_windows: u64,
     sum: u128,
     squares: u128,
-    begun_whole: bool,
+    is_current_window_whole: bool,
     max: u64,
 }
 
 impl WindowCounts {
     fn new(bins: u64) -> WindowCounts {
-        WindowCounts { bins, current: None, count: 0, whole: 0, sum: 0, squares: 0, begun_whole: false, max: 0 }
+        WindowCounts {
+            bins,
+            current: None,
+            count: 0,
+            whole_windows: 0,
+            sum: 0,
+            squares: 0,
+            is_current_window_whole: false,
+            max: 0,
+        }
     }
 
     fn add(&mut self, bin: u64, count: u64) {
@@ -45,14 +54,14 @@ impl WindowCounts {
         match self.current {
             Some(current) if current == window => {}
             Some(current) => {
-                if self.begun_whole {
-                    self.whole += 1;
+                if self.is_current_window_whole {
+                    self.whole_windows += 1;
                     self.sum += u128::from(self.count);
                     self.squares += u128::from(self.count).pow(2);
                 }
                 // Windows without requests count as whole windows with 0 requests.
-                self.whole += window - current - 1;
-                self.begun_whole = true;
+                self.whole_windows += window - current - 1;
+                self.is_current_window_whole = true;
                 (self.current, self.count) = (Some(window), 0);
             }
             None => self.current = Some(window),
@@ -69,10 +78,10 @@ impl WindowCounts {
     /// Returns the index of dispersion of the counts: variance over mean. `None` if there are fewer
     /// than `least` whole windows.
     pub fn dispersion(&self, least: u64) -> Option<f64> {
-        if self.whole < least.max(2) || self.sum == 0 {
+        if self.whole_windows < least.max(2) || self.sum == 0 {
             return None;
         }
-        let n = self.whole as f64;
+        let n = self.whole_windows as f64;
         let mean = self.sum as f64 / n;
         let variance = (self.squares as f64 - n * mean * mean) / (n - 1.0);
         Some((variance / mean).max(0.0))
@@ -117,8 +126,8 @@ pub(super) struct Timeline {
     minute: WindowCounts,
     ten_seconds: WindowCounts,
     hundred_seconds: WindowCounts,
-    points: Vec<SeriesInterval>,
-    bins_a_point: u64,
+    intervals: Vec<SeriesInterval>,
+    bins_per_interval: u64,
     late: u64,
 }
 
@@ -139,8 +148,8 @@ impl Timeline {
             minute: WindowCounts::new(600),
             ten_seconds: WindowCounts::new(100),
             hundred_seconds: WindowCounts::new(1000),
-            points: Vec::new(),
-            bins_a_point: 1,
+            intervals: Vec::new(),
+            bins_per_interval: 1,
             late: 0,
         }
     }
@@ -257,7 +266,7 @@ impl Timeline {
         self.point_of_bin(to - 1);
         let mut at = from;
         while at < to {
-            let next = (first + ((at - first) / self.bins_a_point + 1) * self.bins_a_point).min(to);
+            let next = (first + ((at - first) / self.bins_per_interval + 1) * self.bins_per_interval).min(to);
             let busy_ns = self.in_flight as f64 * ((next - at) * BIN_NS) as f64;
             if let Some(point) = self.point_of_bin(at) {
                 point.busy_ns += busy_ns;
@@ -270,22 +279,22 @@ impl Timeline {
     /// the series would have too many intervals, the length of each interval doubles.
     fn point_of_bin(&mut self, bin: u64) -> Option<&mut SeriesInterval> {
         let since = bin.checked_sub(self.first?)?;
-        while since / self.bins_a_point >= POINTS_MAX as u64 {
-            self.points = self
-                .points
+        while since / self.bins_per_interval >= POINTS_MAX as u64 {
+            self.intervals = self
+                .intervals
                 .chunks(2)
                 .map(|pair| SeriesInterval {
                     arrivals: pair.iter().map(|p| p.arrivals).sum(),
                     busy_ns: pair.iter().map(|p| p.busy_ns).sum(),
                 })
                 .collect();
-            self.bins_a_point *= 2;
+            self.bins_per_interval *= 2;
         }
-        let at = (since / self.bins_a_point) as usize;
-        if self.points.len() <= at {
-            self.points.resize(at + 1, SeriesInterval::default());
+        let at = (since / self.bins_per_interval) as usize;
+        if self.intervals.len() <= at {
+            self.intervals.resize(at + 1, SeriesInterval::default());
         }
-        self.points.get_mut(at)
+        self.intervals.get_mut(at)
     }
 
     /// Adds the counts of all bins up to the last arrival to the windows and the series.
@@ -326,8 +335,8 @@ impl Timeline {
     /// Returns the series over the whole log: the length of an interval in s, and the arrivals and
     /// mean requests in flight of each interval.
     pub fn series(&self) -> (f64, Vec<(u64, f64)>) {
-        let length_ns = (self.bins_a_point * BIN_NS) as f64;
-        (length_ns / 1e9, self.points.iter().map(|p| (p.arrivals, (p.busy_ns / length_ns).max(0.0))).collect())
+        let length_ns = (self.bins_per_interval * BIN_NS) as f64;
+        (length_ns / 1e9, self.intervals.iter().map(|p| (p.arrivals, (p.busy_ns / length_ns).max(0.0))).collect())
     }
 }
 

@@ -8,7 +8,7 @@ use super::timestamp::format_timestamp;
 use std::collections::{BTreeMap, HashSet};
 
 /// The largest number of distinct errors in a report.
-const ERRORS_MAX: usize = 10_000;
+const REPORTED_DISTINCT_ERRORS_MAX: usize = 10_000;
 
 /// Converts ns to seconds, rounded as by Go's `Duration.Seconds`.
 fn seconds_from_ns(ns: u64) -> f64 {
@@ -71,7 +71,7 @@ impl VegetaFigures {
         self.latest_ns = self.latest_ns.max(*sent_ns);
         self.end_ns = self.end_ns.max(sent_ns.saturating_add(*latency_ns));
         self.succeeded += u64::from((200..400).contains(code));
-        if !error.is_empty() && self.errors.len() < ERRORS_MAX && self.seen.insert(error.clone()) {
+        if !error.is_empty() && self.errors.len() < REPORTED_DISTINCT_ERRORS_MAX && self.seen.insert(error.clone()) {
             self.errors.push(error.clone());
         }
         let at = self.buckets.iter().rposition(|(bound, _)| latency_ns >= bound).unwrap_or(0);

@@ -41,7 +41,7 @@ enum Layout {
     Struct(Vec<(String, i64)>),
     /// A type with its own encoding (Go's `GobEncoder` and similar interfaces). The decoder sees
     /// the values of the type as bytes.
-    Own,
+    SelfEncoded,
 }
 
 /// A decoded gob value.
@@ -160,7 +160,7 @@ impl<'a> GobMessage<'a> {
                 1 => Layout::List(of[0]),
                 2 => Layout::Struct(std::mem::take(&mut named)),
                 3 => Layout::Map(of[0], of[1]),
-                4..=6 => Layout::Own,
+                4..=6 => Layout::SelfEncoded,
                 _ => return Err("a type in the gob file is not a type of vegeta's results"),
             });
             Ok(())
@@ -209,7 +209,7 @@ impl GobDecoder {
                 GobValue::Bytes(message.take(length)?.to_vec())
             }
             number => match self.layouts.get(&number).ok_or("the gob file uses a type that it does not describe")? {
-                Layout::Own => {
+                Layout::SelfEncoded => {
                     let length = message.decode_uint()?;
                     GobValue::Bytes(message.take(length)?.to_vec())
                 }

@@ -19,7 +19,7 @@ const FIRST_INTERVAL_LENGTH_NS: u64 = 10_000_000;
 /// With fewer requests, the request rate of an interval would have no meaning.
 const REQUESTS_PER_INTERVAL_MIN: u64 = 8;
 /// The largest number of distinct errors counted for one attack.
-const ERRORS_MAX: usize = 100;
+const DISTINCT_ERRORS_MAX: usize = 100;
 
 /// The results over time of each attack, which is a run of vegeta.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +37,7 @@ pub struct AttackTimeSeries {
     pub latency: Histogram,
     /// The number of results by HTTP status; status 0 means no response.
     pub codes: BTreeMap<u16, u64>,
-    /// The number of results by error text, for at most [`ERRORS_MAX`] distinct errors.
+    /// The number of results by error text, for at most [`DISTINCT_ERRORS_MAX`] distinct errors.
     pub errors: BTreeMap<String, u64>,
     /// The number of results with a status outside 200 to 399.
     pub failed_result_count: u64,
@@ -57,11 +57,11 @@ pub struct AttackTimeSeries {
 struct AttackIntervalResults {
     sent: u64,
     latency: Histogram,
-    failed: Histogram,
+    failed_latency: Histogram,
 }
 
 /// The figures of one interval of an attack. The latencies belong to the requests that were sent in
-/// the interval, and are `None` if no request was sent.
+/// the interval, and are `None` if the interval has no such request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AttackIntervalFigures {
     /// The middle of the interval, s since the first request.
@@ -132,7 +132,7 @@ impl AttackTimeSeries {
         *self.codes.entry(*code).or_default() += 1;
         self.failed_result_count += u64::from(failed);
         if !error.is_empty() {
-            let has_room = self.errors.len() < ERRORS_MAX;
+            let has_room = self.errors.len() < DISTINCT_ERRORS_MAX;
             match self.errors.get_mut(error) {
                 Some(count) => *count += 1,
                 None if has_room => _ = self.errors.insert(error.clone(), 1),
@@ -145,7 +145,7 @@ impl AttackTimeSeries {
         stretch.sent += 1;
         stretch.latency.record(*latency_ns);
         if failed {
-            stretch.failed.record(*latency_ns);
+            stretch.failed_latency.record(*latency_ns);
         }
         while self.intervals.len() > ATTACK_INTERVALS_MAX {
             self.double_interval_length();
@@ -165,7 +165,7 @@ impl AttackTimeSeries {
             let sum = self.intervals.entry(at.div_euclid(2)).or_default();
             sum.sent += stretch.sent;
             sum.latency.merge(&stretch.latency);
-            sum.failed.merge(&stretch.failed);
+            sum.failed_latency.merge(&stretch.failed_latency);
         }
     }
 
@@ -205,7 +205,7 @@ impl AttackTimeSeries {
             let sum = sums.entry((at - first) as u64 / joined).or_default();
             sum.sent += stretch.sent;
             sum.latency.merge(&stretch.latency);
-            sum.failed.merge(&stretch.failed);
+            sum.failed_latency.merge(&stretch.failed_latency);
         }
         let length_ns = joined as f64 * self.interval_ns as f64;
         let begin_ns = *first as f64 * self.interval_ns as f64 - (self.earliest_ns as f64 - self.origin_ns as f64);
@@ -223,11 +223,11 @@ impl AttackTimeSeries {
             AttackIntervalFigures {
                 at_s: (from_ns + to_ns.max(from_ns)) / 2e9,
                 sent_rps: rate(sum.sent),
-                failed_rps: rate(sum.failed.count()),
+                failed_rps: rate(sum.failed_latency.count()),
                 p50_ns: quantile(&sum.latency, 0.5),
                 p99_ns: quantile(&sum.latency, 0.99),
                 max_ns: quantile(&sum.latency, 1.0),
-                failed_p50_ns: quantile(&sum.failed, 0.5),
+                failed_p50_ns: quantile(&sum.failed_latency, 0.5),
             }
         };
         sums.into_iter().map(moment).collect()

@@ -3,10 +3,10 @@
 use super::{
     GrowingInput, comma_separated_pieces, concatenated_pieces, growing_input, two_dimensional_input, utf8_text,
 };
-use plimsoll_traffic::import::openapi;
+use plimsoll_traffic::import::import_openapi;
 
 fn read_openapi(input: &[u8]) -> Result<(), String> {
-    openapi(utf8_text(input)).map(drop).map_err(|error| error.to_string())
+    import_openapi(utf8_text(input)).map(drop).map_err(|error| error.to_string())
 }
 
 fn openapi_document(paths: &str, components: &str) -> Vec<u8> {

@@ -5,7 +5,7 @@ use super::{
     GrowingInput, comma_separated_pieces, concatenated_pieces, growing_input, two_dimensional_input, utf8_text,
 };
 use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
-use plimsoll_traffic::import::{curl, import_har, import_jmx, postman};
+use plimsoll_traffic::import::{curl, import_har, import_jmx, import_postman};
 
 /// A file context (a parser's access to files and variables) in which every file and variable
 /// exists.
@@ -50,7 +50,7 @@ fn read_jmx(input: &[u8]) -> Result<(), String> {
 }
 
 fn read_postman(input: &[u8]) -> Result<(), String> {
-    postman(utf8_text(input)).map(drop).map_err(|error| error.to_string())
+    import_postman(utf8_text(input)).map(drop).map_err(|error| error.to_string())
 }
 
 fn read_har(input: &[u8]) -> Result<(), String> {

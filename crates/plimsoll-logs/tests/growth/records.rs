@@ -271,7 +271,7 @@ fn run_file(trials: usize, change: impl Fn(&mut Run)) -> Vec<u8> {
         environment,
         start_notes: noted,
         trials: (0..trials).map(trial).collect(),
-        remarks: Vec::<ExperimentEvent>::new(),
+        events: Vec::<ExperimentEvent>::new(),
         elapsed_ns: Some(1),
     })
 }

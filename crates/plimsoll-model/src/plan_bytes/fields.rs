@@ -18,7 +18,7 @@ pub(super) fn append_bytes(out: &mut Vec<u8>, tag: u32, value: &[u8]) {
 
 /// Reads a message, and calls `each` with the tag and value of every field. `None` means that
 /// `each` refuses a field, or that the bytes are damaged.
-pub(super) fn read<'a>(
+pub(super) fn for_each_field<'a>(
     message: FieldReader<'a>,
     mut each: impl FnMut(u32, FieldReader<'a>) -> Option<()>,
 ) -> Option<()> {
@@ -69,7 +69,7 @@ pub(super) fn append_pair(out: &mut Vec<u8>, tag: u32, name: &str, value: &str) 
 
 pub(super) fn read_pair(message: FieldReader) -> Option<(String, String)> {
     let (mut name, mut content) = (None, None);
-    read(message, |tag, value| match tag {
+    for_each_field(message, |tag, value| match tag {
         1 => store_once(&mut name, read_text(value)?),
         2 => store_once(&mut content, read_text(value)?),
         _ => None,

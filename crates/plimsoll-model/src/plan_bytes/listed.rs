@@ -1,10 +1,10 @@
 //! The bytes of a request list, with one request for each arrival.
 
 use super::fields::{
-    ITEMS_MAX, append_bytes, append_number, append_times, read, read_flag, read_numbers, read_text, read_times,
-    store_once,
+    ITEMS_MAX, append_bytes, append_number, append_times, for_each_field, read_flag, read_numbers, read_text,
+    read_times, store_once,
 };
-use crate::request_list::{ReplayFacts, RequestList, RequestListEntry, RequestPaths};
+use crate::request_list::{ReplayFacts, RequestList, RequestListEntry, RequestTargets};
 use crate::session_draws::{LogSessions, LogSessionsFacts};
 use crate::tagged_fields::{FieldReader, append_field, append_varint};
 
@@ -37,9 +37,11 @@ pub(super) fn write_request_list(out: &mut Vec<u8>, listed: &RequestList) {
         });
     }
     append_number(out, 7, u64::from(*has_whole_seconds));
-    if let Some(LogSessionsFacts { sessions, span_ns, busiest_minute, busiest_second }) = drawn_from {
+    if let Some(LogSessionsFacts { sessions, span_ns, busiest_minute_requests, busiest_second_requests }) = drawn_from {
         append_field(out, 11, |out| {
-            for (tag, value) in [(1, sessions), (2, span_ns), (3, busiest_minute), (4, busiest_second)] {
+            for (tag, value) in
+                [(1, sessions), (2, span_ns), (3, busiest_minute_requests), (4, busiest_second_requests)]
+            {
                 append_number(out, tag, *value);
             }
         });
@@ -47,10 +49,10 @@ pub(super) fn write_request_list(out: &mut Vec<u8>, listed: &RequestList) {
 }
 
 pub(super) fn read_request_list(message: FieldReader) -> Option<RequestList> {
-    let (mut targets, mut entries, mut facts) = (RequestPaths::default(), None, ReplayFacts::default());
+    let (mut targets, mut entries, mut facts) = (RequestTargets::default(), None, ReplayFacts::default());
     let (mut speed_milli, mut scale_milli, mut lines, mut spread) = (None, None, None, None);
     let (mut starts, mut by_session, mut ends) = (None, None, None);
-    read(message, |tag, value| match tag {
+    for_each_field(message, |tag, value| match tag {
         1 => targets.push(std::str::from_utf8(value.bytes).ok()?).map(|_| ()),
         2 => store_once(&mut entries, read_request_entries(value)?),
         3 => store_once(&mut speed_milli, value.read_number()?),
@@ -58,7 +60,7 @@ pub(super) fn read_request_list(message: FieldReader) -> Option<RequestList> {
         5 => store_once(&mut lines, value.read_number()?),
         6 => {
             let (mut why, mut count) = (None, None);
-            read(value, |tag, value| match tag {
+            for_each_field(value, |tag, value| match tag {
                 1 => store_once(&mut why, read_text(value)?),
                 2 => store_once(&mut count, value.read_number()?),
                 _ => None,
@@ -98,12 +100,14 @@ fn read_request_entries(mut value: FieldReader) -> Option<Vec<RequestListEntry>>
 
 fn read_sessions_facts(message: FieldReader) -> Option<LogSessionsFacts> {
     let mut values = [None; 4];
-    read(message, |tag, value| store_once(values.get_mut((tag as usize).checked_sub(1)?)?, value.read_number()?))?;
-    let [sessions, span_ns, busiest_minute, busiest_second] = values;
+    for_each_field(message, |tag, value| {
+        store_once(values.get_mut((tag as usize).checked_sub(1)?)?, value.read_number()?)
+    })?;
+    let [sessions, span_ns, busiest_minute_requests, busiest_second_requests] = values;
     Some(LogSessionsFacts {
         sessions: sessions?,
         span_ns: span_ns?,
-        busiest_minute: busiest_minute?,
-        busiest_second: busiest_second?,
+        busiest_minute_requests: busiest_minute_requests?,
+        busiest_second_requests: busiest_second_requests?,
     })
 }

@@ -1,7 +1,8 @@
 //! The load of a plan as bytes: load model, level and times.
 
 use super::fields::{
-    append_bytes, append_number, append_times, push, read, read_f64, read_flag, read_times, read_u32, store_once,
+    append_bytes, append_number, append_times, for_each_field, push, read_f64, read_flag, read_times, read_u32,
+    store_once,
 };
 use crate::arrival_times::ArrivalTimes;
 use crate::curve::{LoadCurve, LoadStage};
@@ -19,7 +20,7 @@ pub(super) fn write_load(out: &mut Vec<u8>, load: &Load) {
         LoadShape::Open { rate, arrivals: ArrivalSpacing::Constant } => (1, rate),
         LoadShape::Open { rate, arrivals: ArrivalSpacing::Poisson } => (2, rate),
         LoadShape::Open { rate, arrivals: ArrivalSpacing::Replayed } => (4, rate),
-        LoadShape::Given { arrivals } => {
+        LoadShape::ArrivalTimes { arrivals } => {
             write_arrival_times(out, load, arrivals);
             (3, &follows)
         }
@@ -52,7 +53,7 @@ pub(super) fn read_load(message: FieldReader) -> Option<Load> {
     let (mut seed, mut kind, mut requests_max, mut duration_ns) = (None, None, None, None);
     let (mut warmup_ns, mut grace_ns, mut connections_ready, mut interval_ns) = (None, None, None, None);
     let (mut stages, mut starts_ns, mut given_end_ns, mut newcomers) = (Vec::new(), None, None, None);
-    read(message, |tag, value| match tag {
+    for_each_field(message, |tag, value| match tag {
         1 => store_once(&mut seed, value.read_number()?),
         2 => store_once(&mut kind, value.read_number()?),
         3 => push(&mut stages, read_curve_stage(value)?),
@@ -76,7 +77,7 @@ pub(super) fn read_load(message: FieldReader) -> Option<Load> {
         1 => LoadShape::Open { rate: curve, arrivals: ArrivalSpacing::Constant },
         2 => LoadShape::Open { rate: curve, arrivals: ArrivalSpacing::Poisson },
         4 => LoadShape::Open { rate: curve, arrivals: ArrivalSpacing::Replayed },
-        3 => LoadShape::Given { arrivals: ArrivalTimes::new(starts_ns?, warmup_ns?, given_end_ns?)? },
+        3 => LoadShape::ArrivalTimes { arrivals: ArrivalTimes::new(starts_ns?, warmup_ns?, given_end_ns?)? },
         _ => return None,
     };
     Some(Load {
@@ -94,7 +95,7 @@ pub(super) fn read_load(message: FieldReader) -> Option<Load> {
 
 fn read_curve_stage(message: FieldReader) -> Option<LoadStage> {
     let (mut from, mut to, mut duration_ns) = (None, None, None);
-    read(message, |tag, value| match tag {
+    for_each_field(message, |tag, value| match tag {
         1 => store_once(&mut from, read_f64(value)?),
         2 => store_once(&mut to, read_f64(value)?),
         3 => store_once(&mut duration_ns, value.read_number()?),

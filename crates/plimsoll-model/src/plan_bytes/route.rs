@@ -1,6 +1,8 @@
 //! A route as bytes: its request, successful statuses, expectations and captures.
 
-use super::fields::{append_bytes, append_number, append_pair, push, read, read_pair, read_text, read_u32, store_once};
+use super::fields::{
+    append_bytes, append_number, append_pair, for_each_field, push, read_pair, read_text, read_u32, store_once,
+};
 use crate::expect::{CaptureSource, Expectations, JsonExpectation, ResponseCapture, TextExpectation};
 use crate::grpc::{GrpcCall, GrpcStatusSet};
 use crate::json_path::JsonPath;
@@ -8,7 +10,7 @@ use crate::tagged_fields::{FieldReader, append_field};
 use crate::traffic::{Request, Route, StatusSet, TemplateFlags};
 
 pub(super) fn write_route(out: &mut Vec<u8>, route: &Route) {
-    let Route { label, request, weight, ok_status, timeout_ns, template_parts, expect, captures, redirects_max, grpc } =
+    let Route { label, request, weight, ok_status, timeout_ns, template_flags, expect, captures, redirects_max, grpc } =
         route;
     let Request { method, target, headers, body } = request;
     append_bytes(out, 1, label.as_bytes());
@@ -19,15 +21,15 @@ pub(super) fn write_route(out: &mut Vec<u8>, route: &Route) {
     append_number(out, 6, u64::from(*weight));
     append_bytes(out, 7, String::from(ok_status.clone()).as_bytes());
     append_number(out, 8, *timeout_ns);
-    let TemplateFlags { target, headers, body } = *template_parts;
+    let TemplateFlags { target, headers, body } = *template_flags;
     append_number(out, 9, u64::from(target) | u64::from(headers) << 1 | u64::from(body) << 2);
     append_field(out, 10, |out| write_expectations(out, expect));
     captures.iter().for_each(|it| append_field(out, 11, |out| write_capture(out, it)));
-    if let Some(GrpcCall { ok, content, types, returns_stream, in_turn }) = grpc {
+    if let Some(GrpcCall { ok, content, descriptor_set, returns_stream, in_turn }) = grpc {
         append_field(out, 12, |out| {
             append_bytes(out, 1, ok.to_string().as_bytes());
             content.iter().for_each(|content| append_bytes(out, 2, content));
-            types.iter().for_each(|types| append_bytes(out, 3, types));
+            descriptor_set.iter().for_each(|descriptor_set| append_bytes(out, 3, descriptor_set));
             append_number(out, 4, u64::from(*returns_stream) | u64::from(*in_turn) << 1);
         });
     }
@@ -37,9 +39,9 @@ pub(super) fn write_route(out: &mut Vec<u8>, route: &Route) {
 pub(super) fn read_route(message: FieldReader) -> Option<Route> {
     let (mut label, mut method, mut target, mut body) = (None, None, None, None);
     let (mut weight, mut ok_status, mut timeout_ns, mut filled, mut grpc) = (None, None, None, None, None);
-    let mut follow = None;
+    let mut redirects_max = None;
     let (mut headers, mut expect, mut captures) = (Vec::new(), None, Vec::new());
-    read(message, |tag, value| match tag {
+    for_each_field(message, |tag, value| match tag {
         1 => store_once(&mut label, read_text(value)?),
         2 => store_once(&mut method, read_text(value)?),
         3 => store_once(&mut target, read_text(value)?),
@@ -53,13 +55,13 @@ pub(super) fn read_route(message: FieldReader) -> Option<Route> {
         11 => push(&mut captures, read_capture(value)?),
         12 => store_once(&mut grpc, read_grpc_call(value)?),
         13 => store_once(
-            &mut follow,
+            &mut redirects_max,
             value.read_number().filter(|hops| *hops <= u64::from(Route::FOLLOW_REDIRECTS_MAX))? as u8,
         ),
         _ => None,
     })?;
     let bits = filled?;
-    let template_parts = TemplateFlags { target: bits & 1 != 0, headers: bits & 2 != 0, body: bits & 4 != 0 };
+    let template_flags = TemplateFlags { target: bits & 1 != 0, headers: bits & 2 != 0, body: bits & 4 != 0 };
     let request = Request { method: method?, target: target?, headers, body: body? };
     let (label, weight, ok_status, timeout_ns) = (label?, weight?, ok_status?, timeout_ns?);
     Some(Route {
@@ -68,25 +70,25 @@ pub(super) fn read_route(message: FieldReader) -> Option<Route> {
         weight,
         ok_status,
         timeout_ns,
-        template_parts,
+        template_flags,
         expect: expect?,
         captures,
-        redirects_max: follow?,
+        redirects_max: redirects_max?,
         grpc,
     })
 }
 
 fn read_grpc_call(message: FieldReader) -> Option<GrpcCall> {
-    let (mut ok, mut content, mut types, mut how) = (None, None, None, None);
-    read(message, |tag, value| match tag {
+    let (mut ok, mut content, mut descriptor_set, mut how) = (None, None, None, None);
+    for_each_field(message, |tag, value| match tag {
         1 => store_once(&mut ok, GrpcStatusSet::parse(std::str::from_utf8(value.bytes).ok()?).ok()?),
         2 => store_once(&mut content, value.bytes.to_vec()),
-        3 => store_once(&mut types, value.bytes.into()),
+        3 => store_once(&mut descriptor_set, value.bytes.into()),
         4 => store_once(&mut how, value.read_number()?),
         _ => None,
     })?;
     let how = how.filter(|how| *how < 4)?;
-    Some(GrpcCall { ok: ok?, content, types, returns_stream: how & 1 != 0, in_turn: how & 2 != 0 })
+    Some(GrpcCall { ok: ok?, content, descriptor_set, returns_stream: how & 1 != 0, in_turn: how & 2 != 0 })
 }
 
 fn write_expectations(out: &mut Vec<u8>, expect: &Expectations) {
@@ -122,7 +124,7 @@ fn write_text_expectation(out: &mut Vec<u8>, expected: &TextExpectation) {
 fn read_expectations(message: FieldReader) -> Option<Expectations> {
     let (mut within_ns, mut body) = (None, None);
     let (mut headers, mut json) = (Vec::new(), Vec::new());
-    read(message, |tag, value| match tag {
+    for_each_field(message, |tag, value| match tag {
         1 => store_once(&mut within_ns, value.read_number()?),
         2 => push(&mut headers, read_header_expectation(value)?),
         3 => push(&mut json, read_json_expectation(value)?),
@@ -134,7 +136,7 @@ fn read_expectations(message: FieldReader) -> Option<Expectations> {
 
 fn read_header_expectation(message: FieldReader) -> Option<(String, TextExpectation)> {
     let (mut name, mut expected) = (None, None);
-    read(message, |tag, value| match tag {
+    for_each_field(message, |tag, value| match tag {
         1 => store_once(&mut name, read_text(value)?),
         2 => store_once(&mut expected, read_text_expectation(value)?),
         _ => None,
@@ -144,7 +146,7 @@ fn read_header_expectation(message: FieldReader) -> Option<(String, TextExpectat
 
 fn read_text_expectation(message: FieldReader) -> Option<TextExpectation> {
     let mut expected = None;
-    read(message, |tag, value| match tag {
+    for_each_field(message, |tag, value| match tag {
         1 => store_once(&mut expected, TextExpectation::Contains(read_text(value)?)),
         2 => store_once(&mut expected, TextExpectation::Matches(read_text(value)?)),
         _ => None,
@@ -154,7 +156,7 @@ fn read_text_expectation(message: FieldReader) -> Option<TextExpectation> {
 
 fn read_json_expectation(message: FieldReader) -> Option<(JsonPath, JsonExpectation)> {
     let (mut path, mut expected) = (None, None);
-    read(message, |tag, value| match tag {
+    for_each_field(message, |tag, value| match tag {
         1 => store_once(&mut path, JsonPath::parse(std::str::from_utf8(value.bytes).ok()?).ok()?),
         2 => store_once(
             &mut expected,
@@ -180,7 +182,7 @@ fn write_capture(out: &mut Vec<u8>, ResponseCapture { name, from, default }: &Re
 
 fn read_capture(message: FieldReader) -> Option<ResponseCapture> {
     let (mut name, mut from, mut default) = (None, None, None);
-    read(message, |tag, value| match tag {
+    for_each_field(message, |tag, value| match tag {
         1 => store_once(&mut name, read_text(value)?),
         2 => store_once(&mut from, CaptureSource::parse(&read_text(value)?).ok()?),
         3 => store_once(&mut default, read_text(value)?),
@@ -195,11 +197,11 @@ fn read_capture(message: FieldReader) -> Option<ResponseCapture> {
 /// without templates are not included, so that a restored header does not change the digest.
 pub(crate) fn route_digest_input(route: &Route) -> Vec<u8> {
     let mut out = Vec::new();
-    if route.template_parts.target {
+    if route.template_flags.target {
         append_bytes(&mut out, 3, route.request.target.as_bytes());
     }
     for (name, value) in
-        route.request.headers.iter().filter(|(_, value)| route.template_parts.headers && value.contains("{{"))
+        route.request.headers.iter().filter(|(_, value)| route.template_flags.headers && value.contains("{{"))
     {
         append_bytes(&mut out, 4, name.as_bytes());
         append_bytes(&mut out, 4, value.as_bytes());

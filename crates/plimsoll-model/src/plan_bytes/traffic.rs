@@ -1,8 +1,8 @@
 //! The traffic of a plan as bytes: routes, scenarios, tables of values, setup and teardown.
 
 use super::fields::{
-    append_bytes, append_number, append_pair, push, read, read_flag, read_pair, read_port, read_text, read_u32,
-    store_once,
+    append_bytes, append_number, append_pair, for_each_field, push, read_flag, read_pair, read_port, read_text,
+    read_u32, store_once,
 };
 use super::listed::{read_request_list, write_request_list};
 use super::route::{read_route, route_digest_input, write_route};
@@ -35,7 +35,7 @@ pub(super) fn write_traffic(out: &mut Vec<u8>, traffic: &Traffic) {
         match choice {
             RouteChoice::Weighted => 0,
             RouteChoice::Scenarios => 1,
-            RouteChoice::Listed => 2,
+            RouteChoice::RequestList => 2,
         },
     );
     append_number(
@@ -63,7 +63,7 @@ pub(super) fn read_traffic(message: FieldReader) -> Option<Traffic> {
     let (mut scheme, mut host, mut port, mut choice, mut redact) = (None, None, None, None, None);
     let (mut preflight, mut data, mut variables, mut scenarios) = (None, Vec::new(), Vec::new(), Vec::new());
     let (mut routes, mut request_list, mut setup_teardown) = (Vec::new(), None, SetupTeardown::default());
-    read(message, |tag, value| match tag {
+    for_each_field(message, |tag, value| match tag {
         1 => store_once(&mut scheme, read_text(value)?),
         2 => store_once(&mut host, read_text(value)?),
         3 => store_once(&mut port, read_port(value)?),
@@ -72,7 +72,7 @@ pub(super) fn read_traffic(message: FieldReader) -> Option<Traffic> {
             match value.read_number()? {
                 0 => RouteChoice::Weighted,
                 1 => RouteChoice::Scenarios,
-                2 => RouteChoice::Listed,
+                2 => RouteChoice::RequestList,
                 _ => return None,
             },
         ),
@@ -120,7 +120,7 @@ fn encode_one_off_requests(out: &mut Vec<u8>, route: &OneOffRoute) {
 
 fn decode_one_off_requests(message: FieldReader) -> Option<OneOffRoute> {
     let (mut route, mut times, mut may_continue) = (None, None, None);
-    read(message, |tag, value| match tag {
+    for_each_field(message, |tag, value| match tag {
         1 => store_once(&mut route, read_route(value)?),
         2 => store_once(&mut times, read_u32(value)?),
         3 => store_once(&mut may_continue, read_flag(value)?),
@@ -193,7 +193,7 @@ pub(crate) fn scenario_digest_input(scenario: &Scenario) -> Vec<u8> {
 fn decode_scenario(message: FieldReader) -> Option<Scenario> {
     let (mut name, mut weight, mut own_connection, mut cookies) = (None, None, None, None);
     let mut ops = Vec::new();
-    read(message, |tag, value| match tag {
+    for_each_field(message, |tag, value| match tag {
         1 => store_once(&mut name, read_text(value)?),
         2 => store_once(&mut weight, read_u32(value)?),
         3 => store_once(&mut own_connection, read_flag(value)?),
@@ -206,7 +206,7 @@ fn decode_scenario(message: FieldReader) -> Option<Scenario> {
 
 fn decode_session_op(message: FieldReader) -> Option<SessionOp> {
     let (mut kind, mut text, mut numbers) = (None, None, Vec::new());
-    read(message, |tag, value| match tag {
+    for_each_field(message, |tag, value| match tag {
         1 => store_once(&mut kind, value.read_number()?),
         2 => push(&mut numbers, value.read_number()?),
         3 => store_once(&mut text, read_text(value)?),
@@ -255,7 +255,7 @@ fn encode_table(out: &mut Vec<u8>, data: &ValueTable) {
 fn decode_table(message: FieldReader) -> Option<ValueTable> {
     let (mut name, mut kind, mut exponent_milli, mut each_use) = (None, None, None, None);
     let (mut columns, mut cells) = (Vec::new(), Vec::new());
-    read(message, |tag, value| match tag {
+    for_each_field(message, |tag, value| match tag {
         1 => store_once(&mut name, read_text(value)?),
         2 => push(&mut columns, read_text(value)?),
         3 => store_once(&mut kind, value.read_number()?),

@@ -1,14 +1,16 @@
 //! The transport of a plan as bytes: addresses, protocol, certificates.
 
-use super::fields::{append_bytes, append_number, push, read, read_flag, read_port, read_text, read_u32, store_once};
+use super::fields::{
+    append_bytes, append_number, for_each_field, push, read_flag, read_port, read_text, read_u32, store_once,
+};
 use crate::tagged_fields::{FieldReader, append_field};
 use crate::tls::TlsSpec;
 use crate::transport::{ConnectionPlan, HttpChoice, ResolveSpec};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-pub(super) fn write_connection_plan(out: &mut Vec<u8>, carriage: &ConnectionPlan) {
+pub(super) fn write_connection_plan(out: &mut Vec<u8>, connection_plan: &ConnectionPlan) {
     let ConnectionPlan { addresses, unix, resolve, tls, http, streams_max, keep_alive, close_reset, connections_max } =
-        carriage;
+        connection_plan;
     addresses.iter().for_each(|it| append_field(out, 1, |out| encode_address(out, it)));
     unix.iter().for_each(|path| append_bytes(out, 2, path.as_bytes()));
     if let Some(ResolveSpec { host, port, every_ns, public }) = resolve {
@@ -37,7 +39,7 @@ pub(super) fn read_connection_plan(message: FieldReader) -> Option<ConnectionPla
     let (mut keep_alive, mut close_reset, mut connections_max) = (None, None, None);
     let (mut http, mut streams_max) = (None, None);
     let mut addresses = Vec::new();
-    read(message, |tag, value| match tag {
+    for_each_field(message, |tag, value| match tag {
         1 => push(&mut addresses, read_address(value)?),
         2 => store_once(&mut unix, read_text(value)?),
         3 => store_once(&mut resolve, read_resolve_spec(value)?),
@@ -89,7 +91,7 @@ fn read_address(value: FieldReader) -> Option<SocketAddr> {
 
 fn read_resolve_spec(message: FieldReader) -> Option<ResolveSpec> {
     let (mut host, mut port, mut every_ns, mut public) = (None, None, None, None);
-    read(message, |tag, value| match tag {
+    for_each_field(message, |tag, value| match tag {
         1 => store_once(&mut host, read_text(value)?),
         2 => store_once(&mut port, read_port(value)?),
         3 => store_once(&mut every_ns, value.read_number()?),
@@ -114,7 +116,7 @@ fn read_tls_spec(message: FieldReader) -> Option<TlsSpec> {
     let (mut server_name, mut verify, mut resume) = (None, None, None);
     let (mut certificate_pem, mut key_pem) = (None, None);
     let (mut alpn, mut roots) = (Vec::new(), Vec::new());
-    read(message, |tag, value| match tag {
+    for_each_field(message, |tag, value| match tag {
         1 => store_once(&mut server_name, read_text(value)?),
         2 => store_once(&mut verify, read_flag(value)?),
         3 => store_once(&mut resume, read_flag(value)?),

@@ -50,7 +50,7 @@ fn trials_by_rate(findings: &Findings) -> Vec<(f64, &TrialOutcome)> {
 /// Returns the median of `values`, which are drawn on a log axis. The median of an even number of
 /// values is the geometric mean of the two middle values. The function sorts `values`, which must
 /// not be empty.
-fn median(values: &mut [f64]) -> f64 {
+fn log_scale_median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values.len() % 2 {
@@ -79,7 +79,7 @@ fn curve_points(plot: &Plot, trials: &[(f64, &TrialOutcome)]) -> Vec<(f64, f64)>
     for group in &groups {
         let at = group.iter().map(|p| p.0).sum::<f64>() / group.len() as f64;
         let mut values: Vec<f64> = group.iter().map(|p| p.1.p99_ns as f64).collect();
-        let value = median(&mut values);
+        let value = log_scale_median(&mut values);
         if group.iter().any(|p| !p.1.is_stopped_early) || value >= before {
             points.push((at, plot.area.y_position(plot.y, value)));
             before = value;

@@ -12,7 +12,7 @@ use plimsoll_model::{HttpChoice, LoadPurpose, LoadShape, PlanRecord};
 
 /// Describes the request of a plan in a few words, without secrets.
 pub fn target_title(plan: &PlanRecord) -> String {
-    match plan.carriage.http {
+    match plan.connection_plan.http {
         HttpChoice::H2 if plan.traffic.first_route().ok_grpc.is_none() => {
             format!("{} over HTTP/2", plan.traffic.title())
         }
@@ -270,7 +270,7 @@ fn load_and_outcome_text(plan: &PlanRecord, summary: &Summary) -> String {
     // The text of a load that replays an access log already states the planned duration. The
     // measured duration is added only if the two durations differ.
     let of_log = match &plan.load.shape {
-        LoadShape::Given { arrivals } => arrivals.rate().duration_ns(),
+        LoadShape::ArrivalTimes { arrivals } => arrivals.rate().duration_ns(),
         LoadShape::Closed { .. } | LoadShape::Open { .. } => None,
     };
     let length = match of_log.is_some_and(|ns| duration(ns as f64) == length) {

@@ -220,7 +220,7 @@ mod tests {
         report.add_facts(vec![("target", "GET http://h/?a=<script>alert(1)</script>".into())]);
         report.add_heading("Evidence").add_table(&["", "p50"], vec![vec!["a \"b\"".into(), "1 ms".into()]]);
         report.add_chart("<svg></svg>".into(), &["load", "rate"], vec![vec!["1".into(), "2".into()]]);
-        report.add_fragment("<b>flames</b>".into());
+        report.add_raw_html("<b>flames</b>".into());
         let page = render(&report, "a </title> title");
         for part in [
             "<h1>It carries 5 &amp; more</h1>",

@@ -60,7 +60,7 @@ fn practical_meaning(context: &ProveContext, proof: &ComparisonResult) -> Option
     let load = match context.measured.arm_plans.as_slice() {
         [first, ..] => match &first.load.shape {
             LoadShape::Closed { .. } => format!("with {}", load_text(first)),
-            LoadShape::Open { .. } | LoadShape::Given { .. } => format!("at {}", load_text(first)),
+            LoadShape::Open { .. } | LoadShape::ArrivalTimes { .. } => format!("at {}", load_text(first)),
         },
         [] => "under this load".to_owned(),
     };

@@ -68,7 +68,7 @@ pub(crate) fn run_screen(context: &RunContext, finding: &RunFinding) -> Screen<'
     }
     let mut rows = vec![latency_row("response time", &summary.routes_sum.response)];
     let service = latency_row("service time", &summary.routes_sum.service);
-    if matches!(context.plan.load.shape, LoadShape::Open { .. } | LoadShape::Given { .. })
+    if matches!(context.plan.load.shape, LoadShape::Open { .. } | LoadShape::ArrivalTimes { .. })
         && service[1..] != rows[0][1..]
     {
         rows.push(service);
@@ -83,7 +83,7 @@ pub(crate) fn run_screen(context: &RunContext, finding: &RunFinding) -> Screen<'
     if !summary.stages.is_empty() {
         let over = match context.plan.load.shape {
             LoadShape::Closed { .. } => "users",
-            LoadShape::Open { .. } | LoadShape::Given { .. } => "offered/s",
+            LoadShape::Open { .. } | LoadShape::ArrivalTimes { .. } => "offered/s",
         };
         let headings = ["stage", over, "length", "requests/s", "success", "p50", "p99", "max"];
         let rows = summary.stages.iter().enumerate().map(|(number, stage)| stage_row(number, stage)).collect();

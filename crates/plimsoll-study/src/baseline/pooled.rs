@@ -197,7 +197,7 @@ mod tests {
     fn concurrent_requests_of_the_pool_are_limited() {
         let any = "127.0.0.1:0".parse().expect("an address");
         let store = start_plain(ReferenceServerOptions { listen: any, threads: 1, tls: None }).expect("starts");
-        let url = Url::read(&format!("http://{}/delay/50", store.listen_address())).expect("a URL");
+        let url = Url::parse(&format!("http://{}/delay/50", store.listen_address())).expect("a URL");
         let address = start(any, &url, 2).expect("starts");
         assert!(fetch_response(address, "/other").starts_with("HTTP/1.1 404"));
         let began = Instant::now();

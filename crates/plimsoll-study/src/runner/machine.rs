@@ -261,7 +261,7 @@ impl Runner for LocalMachineRunner {
         }
         (self.stopping, self.part_processes) = (None, None);
         match Intervention::from_tag(&trial.tag) {
-            Some(Intervention::Stopped) => {
+            Some(Intervention::DependencyPauses) => {
                 self.stopping =
                     Some(ProcessPauser::start_pauser(&self.pausable_processes).map_err(LoadObstacle::LoadImpossible)?);
             }

@@ -271,12 +271,12 @@ fn message_from_frame(frame: Frame, part: usize) -> Result<PartMessage, String> 
             let has_no_more_requests = ending == LoadEnd::Stopped(EarlyStopReason::RequestsExhausted);
             PartReport::Done { part, window_end_ns: window_ns.1, failed_answers, has_no_more_requests }
         }
-        Frame::Remark(ExperimentEvent::Broken { reason }) => return Err(redact::redact_line(&reason)),
+        Frame::Event(ExperimentEvent::Aborted { reason }) => return Err(redact::redact_line(&reason)),
         Frame::Experiment(_)
         | Frame::Probes(_)
         | Frame::Sampled(_)
         | Frame::Agents(_)
-        | Frame::Remark(_)
+        | Frame::Event(_)
         | Frame::ExperimentEnd { .. } => {
             return Err("the second process of plimsoll sent a message that does not belong to a load".to_owned());
         }
@@ -340,7 +340,7 @@ pub fn run(
     match thread.join() {
         Ok(addresses) => {
             let mut run = collector.finish();
-            run.plan.carriage.addresses = addresses;
+            run.plan.connection_plan.addresses = addresses;
             run
         }
         Err(panic) => std::panic::resume_unwind(panic),
@@ -381,7 +381,7 @@ fn run_own_part(
             has_no_more_requests: ending == Some(LoadEnd::Stopped(EarlyStopReason::RequestsExhausted)),
         },
     });
-    run.plan.carriage.addresses
+    run.plan.connection_plan.addresses
 }
 
 #[cfg(test)]
@@ -434,7 +434,7 @@ mod tests {
             failed_answers: vec![],
         };
         let died = end(LoadEnd::Stopped(EarlyStopReason::CannotContinue("a thread".into())));
-        let broken = Frame::Remark(ExperimentEvent::Broken { reason: "no\u{1b} files".into() });
+        let broken = Frame::Event(ExperimentEvent::Aborted { reason: "no\u{1b} files".into() });
         for (frames, letters, reason) in [
             (vec![&start, &tick, &tick, &end(LoadEnd::Finished)], "hrttdg", ""),
             (vec![&start, &tick, &died], "hrtlg", ""),

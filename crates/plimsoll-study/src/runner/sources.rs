@@ -89,11 +89,11 @@ impl SourceAddressRotation {
 /// Whether loads may move to other loopback addresses because closed connections leave ports in
 /// TIME-WAIT. Loads without keep-alive do not move, because `capacity` already gives these loads
 /// many addresses.
-fn can_change_source_address(carriage: &ConnectionPlan) -> bool {
+fn can_change_source_address(connection_plan: &ConnectionPlan) -> bool {
     let is_loopback = |ip: IpAddr| matches!(ip, IpAddr::V4(v4) if v4.is_loopback());
-    let addresses = &carriage.addresses;
+    let addresses = &connection_plan.addresses;
     let on_loopback = !addresses.is_empty() && addresses.iter().all(|address| is_loopback(address.ip()));
-    on_loopback && carriage.unix.is_none() && carriage.keep_alive && !carriage.close_reset
+    on_loopback && connection_plan.unix.is_none() && connection_plan.keep_alive && !connection_plan.close_reset
 }
 
 #[cfg(test)]
@@ -176,9 +176,9 @@ mod tests {
             (plan_with_address("10.0.0.1:80"), Injector::default()),
             (plan_with_address("[::1]:80"), Injector::default()),
             (plan_with_address("127.0.0.1:80"), own),
-            (changed(|carriage| carriage.keep_alive = false), Injector::default()),
-            (changed(|carriage| carriage.close_reset = true), Injector::default()),
-            (changed(|carriage| carriage.unix = Some("/run/x".into())), Injector::default()),
+            (changed(|connection_plan| connection_plan.keep_alive = false), Injector::default()),
+            (changed(|connection_plan| connection_plan.close_reset = true), Injector::default()),
+            (changed(|connection_plan| connection_plan.unix = Some("/run/x".into())), Injector::default()),
         ] {
             let mut sources = SourceAddressRotation::with_changes_between_loads();
             sources.record_closed_connections(100_000);

@@ -24,8 +24,8 @@ enum ImportKind {
 fn import_document(kind: ImportKind, text: &str, host: Option<&str>) -> Result<ImportResult, TrafficFileError> {
     match kind {
         ImportKind::Har => import::import_har(text, host),
-        ImportKind::Openapi => import::openapi(text),
-        ImportKind::Postman => import::postman(text),
+        ImportKind::Openapi => import::import_openapi(text),
+        ImportKind::Postman => import::import_postman(text),
         ImportKind::Jmx => import::import_jmx(text),
     }
 }

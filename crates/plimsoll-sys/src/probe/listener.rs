@@ -215,8 +215,8 @@ pub struct DependencyProcesses {
 
 /// Finds the dependencies of the processes `server` on this machine. A dependency is a process to
 /// which the server opened connections over TCP or unix sockets. The dependencies of a dependency
-/// count too. The result includes the descendants of all dependencies, and the processes that
-/// listen for the dependencies.
+/// count too. The result also includes the descendants of each dependency, and the processes that
+/// hold the listening socket on which a dependency accepted the connection.
 ///
 /// `addresses` are addresses in the server's network namespace to which the server is known to send
 /// requests, over connections too short to be found here. The result does not include `server`

@@ -36,7 +36,10 @@ pub struct TrafficFileContent {
 }
 
 /// Parses the tree of a traffic file.
-pub fn read(tree: &TreeNode, world: &mut dyn FileContext) -> Result<TrafficFileContent, TrafficFileError> {
+pub fn parse_traffic_file(
+    tree: &TreeNode,
+    world: &mut dyn FileContext,
+) -> Result<TrafficFileContent, TrafficFileError> {
     let file = tree.table("a traffic file", &keys::TOP_LEVEL_KEYS)?;
     let mut known = TextScope::new(world);
     let mut rows_left = ParseBudget::new(ROWS_BYTES_MAX);

@@ -76,7 +76,7 @@ impl TrafficFile {
             TrafficFormat::Yaml => yaml::parse_yaml_tree(text),
             TrafficFormat::Json => json::parse_json_tree(text),
         }?;
-        Ok(TrafficFile { content: mix::read(&tree, world)? })
+        Ok(TrafficFile { content: mix::parse_traffic_file(&tree, world)? })
     }
 
     /// Returns the beginning of every URL (`base`), if the file has one.
@@ -132,7 +132,7 @@ fn uses_captured_value(route: &Route) -> bool {
     let names = |text: &str| {
         Template::parse(text).is_ok_and(|it| it.values().any(|value| matches!(value, TemplateValue::Captured(_))))
     };
-    let filled = route.template_parts;
+    let filled = route.template_flags;
     filled.target && names(&route.request.target)
         || filled.headers && route.request.headers.iter().any(|(_, value)| names(value))
 }

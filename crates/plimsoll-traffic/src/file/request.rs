@@ -63,7 +63,7 @@ impl FileRequest {
             weight: self.weight,
             ok_status: self.ok_status.clone().unwrap_or_else(|| defaults.ok_status.clone()),
             timeout_ns: self.timeout_ns.unwrap_or(defaults.timeout_ns),
-            template_parts: self.template_flags,
+            template_flags: self.template_flags,
             expect: self.expect.clone(),
             captures: self.captures.clone(),
             redirects_max: self.redirects_max,

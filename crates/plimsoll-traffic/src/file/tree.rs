@@ -9,7 +9,7 @@ use std::ops::Deref;
 /// bounds the recursion of functions that walk the tree.
 pub const DEPTH_MAX: usize = 64;
 /// The largest accepted number of values in a YAML file. Each YAML alias counts as one value.
-pub const VALUES_MAX: usize = 1_000_000;
+pub const YAML_VALUES_MAX: usize = 1_000_000;
 /// The largest accepted number of keys in one table.
 pub const KEYS_MAX: usize = 50_000;
 

@@ -5,7 +5,9 @@
 //! work up to a limit on the total size of all copies. Merge keys (`<<: *base`) of YAML 1.1 work
 //! too, as in most parsers.
 
-use super::tree::{DEPTH_MAX, TableEntries, TextPosition, TrafficFileError, TreeKey, TreeNode, TreeValue, VALUES_MAX};
+use super::tree::{
+    DEPTH_MAX, TableEntries, TextPosition, TrafficFileError, TreeKey, TreeNode, TreeValue, YAML_VALUES_MAX,
+};
 use granit_parser::{Event, Parser, ScalarStyle, Span};
 use plimsoll_model::{ParseBudget, library_panic};
 use std::collections::HashMap;
@@ -106,8 +108,8 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
         }
         let Some((node, anchor)) = done else { continue };
         values += 1;
-        if values > VALUES_MAX {
-            return Err(TrafficFileError::new(at, format!("the YAML file has more than {VALUES_MAX} values")));
+        if values > YAML_VALUES_MAX {
+            return Err(TrafficFileError::new(at, format!("the YAML file has more than {YAML_VALUES_MAX} values")));
         }
         if anchor > 0 {
             let size = node_memory_bytes(&node);

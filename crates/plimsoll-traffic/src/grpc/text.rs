@@ -27,7 +27,7 @@ pub fn build_message_converters(traffic: &Traffic) -> Result<RouteMessageConvert
     // that uses the set.
     let mut last: Option<(*const u8, Schema)> = None;
     let mut of_route = |route: &plimsoll_model::Route| {
-        let Some(types) = route.grpc.as_ref().and_then(|call| call.types.as_ref()) else { return Ok(None) };
+        let Some(types) = route.grpc.as_ref().and_then(|call| call.descriptor_set.as_ref()) else { return Ok(None) };
         let schema = match &last {
             Some((bytes, schema)) if *bytes == types.as_ptr() => schema.clone(),
             _ => Schema::from_descriptor_set(types)?,

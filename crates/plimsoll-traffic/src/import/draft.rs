@@ -144,7 +144,7 @@ pub struct DraftRequest {
     /// The time after which the request fails, ms. `None` stands for the default.
     pub timeout_ms: Option<u64>,
     /// The largest number of redirects to follow. `None` means that redirects are not followed.
-    pub follow: Option<u32>,
+    pub redirects_max: Option<u32>,
     /// Whether the session continues after the request fails.
     pub may_continue: bool,
 }
@@ -255,12 +255,13 @@ pub struct DraftData {
 pub struct DraftLoad {
     /// The number of users of a closed loop. A load with `users` has no `rate`.
     pub users: Option<String>,
-    /// The session arrival rate of an open loop, in sessions per second.
+    /// The arrival rate of an open loop: sessions per second, or requests per second for a mix of
+    /// requests.
     pub rate: Option<String>,
     /// The spacing of the session arrivals of the open loop. `None` if the original file states no
     /// spacing.
     pub arrivals: Option<ArrivalSpacing>,
-    /// The number of sessions after which the load ends.
+    /// The number of sessions after which the load ends; for a mix, the number of requests.
     pub sessions: Option<u64>,
     /// The duration of the load. `None` if the stages in `users` or `rate` define the duration.
     pub duration: Option<String>,

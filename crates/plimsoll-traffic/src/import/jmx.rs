@@ -235,7 +235,7 @@ impl JmxReader {
         self.set_visible_extractor_names(element);
         let name = short_text(if element.name().is_empty() { "threads" } else { element.name() });
         let mut left_out = Vec::new();
-        let threads = self.load.begin(element, &name, &self.values, &mut left_out);
+        let threads = self.load.begin_group(element, &name, &self.values, &mut left_out);
         left_out.into_iter().for_each(|text| self.draft.note_omission(at, text));
         let on_error = element.property("ThreadGroup.on_sample_error").unwrap_or("continue");
         self.may_continue = on_error == "continue";
@@ -254,7 +254,7 @@ impl JmxReader {
         let requests = count_with_repetitions(&steps);
         // Without an HTTP Cookie Manager, JMeter ignores the cookies that responses set.
         let cookies = levels.iter().any(|level| level.keeps_cookies) || has_cookie_manager(element, 0);
-        self.load.end(requests);
+        self.load.end_group(requests);
         let weight = (threads.unwrap_or(1.0) as u32).clamp(1, 1_000_000);
         self.draft.scenarios.push(DraftScenario { name, weight, cookies, steps });
     }

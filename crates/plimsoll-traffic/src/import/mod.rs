@@ -18,5 +18,5 @@ pub use draft::{ImportOmission, ImportResult};
 pub use har::import_har;
 pub use host::host_to_ascii;
 pub use jmx::import_jmx;
-pub use openapi::openapi;
-pub use postman::postman;
+pub use openapi::import_openapi;
+pub use postman::import_postman;

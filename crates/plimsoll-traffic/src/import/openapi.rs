@@ -22,7 +22,7 @@ const OPERATION_METHODS: [&str; 8] = ["get", "post", "put", "patch", "delete", "
 const OPERATIONS_MAX: usize = 10_000;
 
 /// Imports an API description in YAML or JSON.
-pub fn openapi(source: &str) -> Result<ImportResult, TrafficFileError> {
+pub fn import_openapi(source: &str) -> Result<ImportResult, TrafficFileError> {
     let source = source.strip_prefix('\u{feff}').unwrap_or(source);
     let tree = match source.trim_start().starts_with('{') {
         true => json::parse_json_tree(source),

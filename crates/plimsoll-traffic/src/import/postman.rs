@@ -45,7 +45,7 @@ const IGNORED_PROTOCOL_OPTIONS: [(&str, &str); 6] = [
 ];
 
 /// Imports the text of a collection.
-pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
+pub fn import_postman(source: &str) -> Result<ImportResult, TrafficFileError> {
     let tree = json::parse_json_tree(source.strip_prefix('\u{feff}').unwrap_or(source))?;
     // Some exports wrap the collection in another object.
     let collection = field(&tree, "collection").filter(|inner| field(inner, "item").is_some()).unwrap_or(&tree);
@@ -290,7 +290,7 @@ impl PostmanReader {
             }
         }
         self.import_scripts(scope.node, name, Some(&mut request));
-        request.follow = redirects_max(scope);
+        request.redirects_max = redirects_max(scope);
         Some(request)
     }
 

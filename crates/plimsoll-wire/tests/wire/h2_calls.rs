@@ -96,7 +96,7 @@ fn invalid_messages_turn_status_ok_into_internal() {
         ),
         (call().requiring_one_response_message(), vec![STATUS_200_FIELD], two[..15].to_vec(), Some(CallFault::Cut)),
         (call(), vec![STATUS_200_FIELD], two[..9].to_vec(), Some(CallFault::Cut)),
-        (call(), vec![STATUS_200_FIELD], [one(0), one(2)].concat(), Some(CallFault::Prefix)),
+        (call(), vec![STATUS_200_FIELD], [one(0), one(2)].concat(), Some(CallFault::InvalidPrefix)),
         (call(), vec![STATUS_200_FIELD], one(1), Some(CallFault::Compressed)),
         (call(), encoding("identity"), one(1), Some(CallFault::Compressed)),
         (call(), encoding("gzip"), [one(0), one(1)].concat(), None),
@@ -104,7 +104,7 @@ fn invalid_messages_turn_status_ok_into_internal() {
         (call(), encoding("zstd"), one(1), Some(CallFault::Encoding)),
         (takes("gzip,identity"), encoding("zstd"), one(1), Some(CallFault::Encoding)),
         (takes("zstd , gzip"), encoding("zstd"), one(1), None),
-        (call(), vec![STATUS_200_FIELD, ("content-type", "text/html")], one(0), Some(CallFault::Content)),
+        (call(), vec![STATUS_200_FIELD, ("content-type", "text/html")], one(0), Some(CallFault::WrongContentType)),
         (call(), vec![STATUS_200_FIELD, ("content-type", "Application/grpc+proto")], one(0), None),
     ] {
         // A fault in the response messages turns only the status 0 (OK) of a gRPC call into 13

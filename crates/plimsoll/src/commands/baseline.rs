@@ -45,7 +45,7 @@ pub fn run(args: &BaselineArgs) -> Result<u8, Failure> {
 /// Runs a reference server with a known bottleneck: its pool of `pool` connections to a downstream
 /// server. `behind` is the URL of the downstream server.
 fn run_pooled_server(args: &BaselineArgs, behind: &str, pool: &str) -> Result<u8, Failure> {
-    let url = Url::read(behind).map_err(|failure| Failure::usage(format!("--behind: {failure}")))?;
+    let url = Url::parse(behind).map_err(|failure| Failure::usage(format!("--behind: {failure}")))?;
     let connections = parse_positive_count("--pool", pool)?.min(1 << 16) as usize;
     let address = pooled::start(args.listen, &url, connections).map_err(|error| listen_failure(args.listen, &error))?;
     serve_until_interrupted("http", address);

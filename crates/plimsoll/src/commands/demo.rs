@@ -50,8 +50,11 @@ pub fn spec_from_args(args: &DemoArgs) -> Result<FindInput, Failure> {
     let output = args.out.to_settings(None)?;
     let settings = ExperimentSettings { demo: true, demo_quick: args.quick, output, ..ExperimentSettings::default() };
     let (slo, arrivals) = (Slo::default().to_string(), ArrivalSpacing::Poisson);
-    let (max_rate, first_answer_ns, profiles, planning) = (None, 0, None, Planning::default());
-    Ok((FindSpec { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning }, settings))
+    let (max_rate, preflight_response_time_ns, profiles, planning) = (None, 0, None, Planning::default());
+    Ok((
+        FindSpec { base, slo, budget_ns, max_rate, arrivals, preflight_response_time_ns, profiles, planning },
+        settings,
+    ))
 }
 
 /// Starts the servers and runs find, explain and prove. With --quick or an output other than text,
@@ -60,7 +63,7 @@ pub fn carry_out(mut spec: FindSpec<Plan>, settings: &ExperimentSettings<String>
     let store = demo_server::start(&["--threads", "1"])?;
     let behind = format!("{}{STORE_URL_PATH}", store.first_line());
     let server = demo_server::start(&["--behind", &behind, "--pool", POOL_CONNECTIONS])?;
-    spec.base.traffic.origin = Url::read(server.first_line())?.origin;
+    spec.base.traffic.origin = Url::parse(server.first_line())?.origin;
     let url = format!("{}{DEMO_URL_PATH}", server.first_line());
     let (budget, seed) = (format!("{}ms", spec.budget_ns / 1_000_000), spec.base.load.seed.to_string());
     let mut live = ProgressDisplay::new(settings.output.quiet);

@@ -46,7 +46,7 @@ pub fn spec_from_args(args: &ExplainArgs) -> Result<(ExplainSpec<Plan>, Experime
 pub fn carry_out(spec: ExplainSpec<Plan>, settings: &ExperimentSettings<String>) -> Result<u8, Failure> {
     let ExplainSpec { search, budget_ns, interventions, requested_interventions, setting_values } = spec;
     let prepared = PreparedSearch::prepare(search, settings, ProbeEffort::Thorough)?;
-    let pausable_processes = match interventions.contains(&Intervention::Stopped) {
+    let pausable_processes = match interventions.contains(&Intervention::DependencyPauses) {
         true => process_pauser::find_pausable_processes(settings, &prepared.target)?,
         false => Vec::new(),
     };

@@ -59,8 +59,8 @@ pub fn run(args: &FleetCommandArgs) -> Result<u8, Failure> {
 }
 
 /// Asks each machine for its status and prints a table.
-fn status(place: &str, args: &FleetCommandArgs) -> Result<u8, Failure> {
-    let agents = plimsoll_fleet::query_agent_status(&parse_fleet_settings(place, args)?)?;
+fn status(fleet_url: &str, args: &FleetCommandArgs) -> Result<u8, Failure> {
+    let agents = plimsoll_fleet::query_agent_status(&parse_fleet_settings(fleet_url, args)?)?;
     let time = |ns: u64| format::duration(ns as f64);
     let rows = agents.into_iter().map(|agent| {
         let (cores, round_trip) = (agent.cores.to_string(), time(agent.round_trip_ns));
@@ -75,8 +75,8 @@ fn status(place: &str, args: &FleetCommandArgs) -> Result<u8, Failure> {
 /// Makes each machine measure its capacity. Stores and prints the measured capacities. If every
 /// machine has a measured capacity, also prints each machine's share of a load, which follows from
 /// its capacity. Otherwise returns an error that names the machines without a measured capacity.
-fn calibrate_agents(place: &str, args: &FleetCommandArgs) -> Result<u8, Failure> {
-    let settings = parse_fleet_settings(place, args)?;
+fn calibrate_agents(fleet_url: &str, args: &FleetCommandArgs) -> Result<u8, Failure> {
+    let settings = parse_fleet_settings(fleet_url, args)?;
     print_to_stderr("each machine measures plimsoll's speed with a local reference server: 10 s");
     let (mut agents, mut failed) = (Vec::new(), Vec::new());
     for found in plimsoll_fleet::calibrate_fleet(&settings)? {
@@ -97,18 +97,18 @@ fn calibrate_agents(place: &str, args: &FleetCommandArgs) -> Result<u8, Failure>
 }
 
 /// Converts the flags to the settings that select the agents.
-fn parse_fleet_settings(place: &str, args: &FleetCommandArgs) -> Result<FleetSettings, Failure> {
+fn parse_fleet_settings(fleet_url: &str, args: &FleetCommandArgs) -> Result<FleetSettings, Failure> {
     let wait_ns = args.wait.as_deref().map(|wait| parse_positive_time("--wait", wait)).transpose()?;
-    let (place, agents) = (place.to_owned(), args.agents.clone());
+    let (url, agents) = (fleet_url.to_owned(), args.agents.clone());
     let (copied, on_loss) = (args.fleet_copy, AgentLossPolicy::Stop);
-    let fleet = FleetSettings { place, copied, on_loss, skew_ns_max: u64::MAX, agents, wait_ns, weights: None };
+    let fleet = FleetSettings { url, copied, on_loss, skew_ns_max: u64::MAX, agents, wait_ns, weights: None };
     plimsoll_fleet::check_fleet_options(&fleet).map_err(Failure::usage)?;
     Ok(fleet)
 }
 
 /// Fetches a run from the bus, writes it to a file, and prints whether it is complete.
-fn fetch_run_file(place: &str, args: &FleetCommandArgs) -> Result<u8, Failure> {
-    let address = with_flag_name("fleet fetch", BusAddress::parse(place))?;
+fn fetch_run_file(fleet_url: &str, args: &FleetCommandArgs) -> Result<u8, Failure> {
+    let address = with_flag_name("fleet fetch", BusAddress::parse(fleet_url))?;
     let run = args.word.as_deref().ok_or_else(|| {
         Failure::usage(
             "fleet fetch: the name of the run is missing; the plimsoll that started the run printed the name",

@@ -40,7 +40,7 @@ pub fn run(args: &HistoryArgs) -> Result<u8, Failure> {
 /// Returns the name of a service in the form of run files: a URL with its port, or the value of the
 /// tag `service`.
 fn service_name(text: &str) -> String {
-    match Url::read(text) {
+    match Url::parse(text) {
         Ok(url) if text.contains([':', '/', '.']) => format!("{}{}", url.origin, url.path),
         _ => text.to_owned(),
     }

@@ -8,7 +8,7 @@ use plimsoll_study::import_source::{missing_inputs_text, read_import_source};
 use plimsoll_study::output::write_and_note;
 use plimsoll_study::output::{print_to_stderr, print_unescaped};
 use plimsoll_traffic::file::TrafficFileError;
-use plimsoll_traffic::import::{ImportResult, import_har, import_jmx, openapi, postman};
+use plimsoll_traffic::import::{ImportResult, import_har, import_jmx, import_openapi, import_postman};
 use std::path::Path;
 
 /// The largest number of printed lines about parts that have no equivalent in a traffic file.
@@ -45,8 +45,8 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
 fn convert_to_traffic(kind: ImportKind, text: &str, host: Option<&str>) -> Result<ImportResult, TrafficFileError> {
     match kind {
         ImportKind::Har => import_har(text, host),
-        ImportKind::Openapi => openapi(text),
-        ImportKind::Postman => postman(text),
+        ImportKind::Openapi => import_openapi(text),
+        ImportKind::Postman => import_postman(text),
         ImportKind::Jmx => import_jmx(text),
     }
 }

@@ -22,7 +22,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
         return Err(Failure::usage(format!("-o {file}: the name must end with .toml", file = path.display())));
     }
     let base = args.target.clone().unwrap_or_else(|| "http://localhost/".to_owned());
-    let base = Url::read(&base)?.origin.to_string();
+    let base = Url::parse(&base)?.origin.to_string();
     let folder = path.with_extension("paths");
     let folder_name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let reading = log_reading_settings(&args.log);

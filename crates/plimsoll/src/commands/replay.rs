@@ -58,7 +58,7 @@ pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, ExperimentSet
     plan.traffic = traffic;
     if let Some(arrivals) = arrivals {
         plan.load.duration_ns = arrivals.rate().duration_ns();
-        plan.load.shape = LoadShape::Given { arrivals };
+        plan.load.shape = LoadShape::ArrivalTimes { arrivals };
     }
     if plan.load.duration_ns.is_none_or(|ns| ns > 120 * SECOND) {
         plan.load.interval_ns = SECOND;

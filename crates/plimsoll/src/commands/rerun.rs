@@ -84,7 +84,7 @@ fn read_inputs(args: &RerunArgs, spec: &ExperimentSpec) -> Result<RerunInputs, F
     let texts = texts.into_iter().map(|(kind, texts)| (kind, texts.into())).collect();
     let mut given = RerunInputs { texts, ..RerunInputs::default() };
     for url in args.target.iter().chain(&args.urls).chain(&args.against) {
-        let Url { origin, path, authorization } = Url::read(url)?;
+        let Url { origin, path, authorization } = Url::parse(url)?;
         given.urls.push_back(RerunUrl { text: url.clone(), origin, target: path, authorization });
     }
     given.headers = args.headers.iter().map(|text| fields::parse_header_flag(text)).collect::<Result<_, _>>()?;

@@ -109,7 +109,7 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, ExperimentSettin
         }
     }
     let needed = match &plan.load.shape {
-        LoadShape::Open { .. } | LoadShape::Given { .. } => Schedule::compile(&plan.load).arrivals_total(),
+        LoadShape::Open { .. } | LoadShape::ArrivalTimes { .. } => Schedule::compile(&plan.load).arrivals_total(),
         LoadShape::Closed { .. } => plan.load.requests_max,
     };
     traffic_file::check_unique_rows_suffice(&plan, needed)?;
@@ -198,7 +198,7 @@ pub fn measure_load(
     let mut injector = base.generator_settings_for_load(&plan.load);
     let flag = match &plan.load.shape {
         LoadShape::Closed { .. } => "--concurrency",
-        LoadShape::Open { .. } | LoadShape::Given { .. } => "--max-connections",
+        LoadShape::Open { .. } | LoadShape::ArrivalTimes { .. } => "--max-connections",
     };
     // Each machine of a fleet adapts its own share of the load to its own limits, so this machine
     // adapts nothing.

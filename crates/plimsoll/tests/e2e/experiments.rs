@@ -98,7 +98,7 @@ fn another_process_generates_a_part_of_a_load() {
     damaged.stdin.take().expect("piped").write_all(&[9; 40]).expect("is read");
     let done = read_output_until_end(damaged);
     let frame = codec::read_first_frame(&done[MAGIC.len()..]).expect("a frame");
-    assert!(matches!(frame, Some((Frame::Remark(plimsoll_model::ExperimentEvent::Broken { .. }), _))), "{frame:?}");
+    assert!(matches!(frame, Some((Frame::Event(plimsoll_model::ExperimentEvent::Aborted { .. }), _))), "{frame:?}");
 }
 
 fn read_output_until_end(mut child: Child) -> Vec<u8> {

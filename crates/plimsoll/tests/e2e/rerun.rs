@@ -12,11 +12,11 @@ use std::convert::Infallible;
 fn comparable_recorded_spec(file: &str) -> (ExperimentSpec, ExperimentSettings<RedactedText>) {
     let experiment = codec::decode(&std::fs::read(file).expect("a run file")).expect("a run file").experiment;
     let mut asked = experiment.spec.map_plans(|mut plan| {
-        (plan.carriage.addresses, plan.carriage.connections_max) = (Vec::new(), 0);
+        (plan.connection_plan.addresses, plan.connection_plan.connections_max) = (Vec::new(), 0);
         Ok::<_, Infallible>(plan)
     });
     if let Ok(ExperimentSpec::Find(find)) = &mut asked {
-        find.first_answer_ns = 0;
+        find.preflight_response_time_ns = 0;
     }
     let Ok(asked) = asked;
     let settings = *experiment.settings.expect("settings");

@@ -609,7 +609,7 @@ fn a_missing_body_is_requested() {
     let words = ["-b".to_owned(), "one".to_owned()];
     let (asked, settings) =
         parse_command("run", &words, &companion_arguments("run", "body")).expect("understood").expect("a question");
-    let settings = ExperimentSettings { body: Some(BodySource::Input), ..settings };
+    let settings = ExperimentSettings { body: Some(BodySource::Stdin), ..settings };
     let missing = missing_inputs(&asked.record(), &settings.record());
     assert_eq!(missing.iter().map(|it| it.kind).collect::<Vec<_>>(), [TextKind::Body]);
 }

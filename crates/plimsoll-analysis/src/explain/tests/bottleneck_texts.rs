@@ -269,7 +269,7 @@ fn run_with_samples(count: Option<u32>) -> plimsoll_model::Run {
         Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }).record(),
     );
     run.window_ns = (0, 1_000_000_000);
-    run.probes.sampled.stretches = count.map_or_else(Vec::new, |count| {
+    run.probes.sampled.intervals = count.map_or_else(Vec::new, |count| {
         let stacks = if count > 0 { vec![SampledStack { count, functions: vec![0] }] } else { vec![] };
         let (to_ns, period_ns, names) = (1_000_000_000, 10_000_000, vec!["serve".into()]);
         vec![SampleInterval { from_ns: 0, to_ns, period_ns, lost: 0, in_kernel: true, names, stacks }]
@@ -312,8 +312,14 @@ fn without_a_load_line_loads_are_shares_of_peak_throughput() {
     let base =
         Plan::for_get_request("server", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }).record();
     let (slo, arrivals) = (Slo::default(), ArrivalSpacing::Constant);
-    let settings =
-        SearchSettings { base, slo, budget_ns: 60_000_000_000, max_rate: None, arrivals, first_answer_ns: 0 };
+    let settings = SearchSettings {
+        base,
+        slo,
+        budget_ns: 60_000_000_000,
+        max_rate: None,
+        arrivals,
+        preflight_response_time_ns: 0,
+    };
     let made = |purpose, load, achieved_rps| {
         let trial = TrialOutcome::one_second_trial(purpose, load, Verdict::Fail);
         TrialOutcome { achieved_rps, ..trial }

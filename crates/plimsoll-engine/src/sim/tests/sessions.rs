@@ -6,7 +6,7 @@ use crate::source::Source;
 use crate::users::UserAction;
 use plimsoll_model::session::{Scenario, SessionOp, ThinkTime};
 use plimsoll_model::traffic::RouteChoice;
-use plimsoll_model::{ArrivalTimes, Ledger, ReplayFacts, RequestList, RequestListEntry, RequestPaths};
+use plimsoll_model::{ArrivalTimes, Ledger, ReplayFacts, RequestList, RequestListEntry, RequestTargets};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -365,10 +365,10 @@ fn a_session_without_requests_does_not_block_the_worker() {
 /// the second route, and every tenth request had status 404 in the log.
 fn log_replay_setup(requests: u64) -> SimulatedPlan {
     let arrivals = ArrivalTimes::new((0..requests).map(|n| n * MS).collect(), 0, requests * MS).expect("moments");
-    plan_with_load(LoadShape::Given { arrivals }).with_change(|it| {
+    plan_with_load(LoadShape::ArrivalTimes { arrivals }).with_change(|it| {
         let second = it.traffic.routes[0].clone();
         it.traffic.routes.push(second);
-        let mut targets = RequestPaths::default();
+        let mut targets = RequestTargets::default();
         // The simulated server accepts only one kind of request, so all paths of the list are
         // equal.
         (0..5).for_each(|_| _ = targets.push("/"));
@@ -378,7 +378,7 @@ fn log_replay_setup(requests: u64) -> SimulatedPlan {
             status: if n.is_multiple_of(10) { 404 } else { 200 },
         };
         let entries = (0..requests).map(entry).collect();
-        it.traffic.choice = RouteChoice::Listed;
+        it.traffic.choice = RouteChoice::RequestList;
         it.traffic.request_list = Some(Arc::new(RequestList {
             targets: targets.into(),
             entries,

@@ -201,7 +201,7 @@ fn write_request(request: &DraftRequest, path: &str, out: &mut String) {
     if let Some(ms) = request.timeout_ms {
         keys.write_key_value("timeout", &toml_text(&format!("{ms}ms")));
     }
-    if let Some(hops) = request.follow {
+    if let Some(hops) = request.redirects_max {
         keys.write_key_value("follow", &hops.to_string());
     }
     if request.may_continue {

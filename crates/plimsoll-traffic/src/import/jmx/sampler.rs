@@ -130,7 +130,7 @@ impl JmxReader {
         if element.is_property_true("HTTPSampler.follow_redirects")
             || element.is_property_true("HTTPSampler.auto_redirects")
         {
-            request.follow = Some(REDIRECTS_MAX);
+            request.redirects_max = Some(REDIRECTS_MAX);
         }
         if element.is_property_true("HTTPSampler.image_parser")
             || defaults.iter().any(|it| it.is_property_true("HTTPSampler.image_parser"))

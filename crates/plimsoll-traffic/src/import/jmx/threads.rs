@@ -103,7 +103,7 @@ pub struct JmxLoad {
 impl JmxLoad {
     /// Begins a thread group and stores its load. Returns the number of threads of the group, if
     /// known.
-    pub fn begin(
+    pub fn begin_group(
         &mut self,
         element: &Element,
         name: &str,
@@ -141,7 +141,7 @@ impl JmxLoad {
     }
 
     /// Ends the current thread group, whose sessions have `requests` requests each.
-    pub fn end(&mut self, requests: usize) {
+    pub fn end_group(&mut self, requests: usize) {
         self.is_in_group = false;
         if let Some(group) = self.groups.last_mut() {
             group.requests = requests;

@@ -95,11 +95,13 @@ impl H2Stream {
         let (messages, call) = (self.messages, self.expect.call);
         let is_read = self.encoding != MessageEncoding::Other || call.contains(GrpcCallFlags::ANY_ENCODING);
         match messages.complete_messages() {
-            _ if self.is_of_other_type => Some(CallFault::Content),
-            _ if messages.has_invalid_prefix() => Some(CallFault::Prefix),
+            _ if self.is_of_other_type => Some(CallFault::WrongContentType),
+            _ if messages.has_invalid_prefix() => Some(CallFault::InvalidPrefix),
             _ if messages.ends_within_message() => Some(CallFault::Cut),
-            _ if messages.is_compressed() && self.encoding == MessageEncoding::Identity => Some(CallFault::Compressed),
-            _ if messages.is_compressed() && !is_read => Some(CallFault::Encoding),
+            _ if messages.has_compressed_message() && self.encoding == MessageEncoding::Identity => {
+                Some(CallFault::Compressed)
+            }
+            _ if messages.has_compressed_message() && !is_read => Some(CallFault::Encoding),
             0 if call.contains(GrpcCallFlags::ONE_MESSAGE) => Some(CallFault::NoMessage),
             2.. if call.contains(GrpcCallFlags::ONE_MESSAGE) => Some(CallFault::SeveralMessages),
             _ => None,

@@ -206,7 +206,8 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Experim
         None => plan.record().traffic.target_label(),
     };
     let arms = plans.into_iter().zip(started);
-    let arms = arms.map(|(plan, command)| Arm { name: name(&plan, command), plan, started: command.is_some() });
+    let arms =
+        arms.map(|(plan, command)| Arm { name: name(&plan, command), plan, is_started_per_load: command.is_some() });
     let blocks = BlocksSpec {
         arms: arms.collect(),
         users,

@@ -54,7 +54,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 
 /// Smallest number of failures, other than timeouts, that shows that the server rejects surplus
-/// requests. A single failed request does not show that the server rejects requests.
+/// requests of a closed-loop trial. A single failed request may have other reasons.
 const REJECTIONS_MIN: u64 = 2;
 /// Largest growth of the backlog in a trial that passes, as a share of the arrivals: the requests
 /// scheduled in half of the judged window.
@@ -110,8 +110,9 @@ pub struct TrialOutcome {
     pub is_stopped_early: bool,
     /// Successes a second in the judged window (the part of the trial that counts). For a load of
     /// sessions, the unit is sessions a second.
-    pub achieved_rps: f64,
-    /// Share of the scheduled requests that succeeded, 0..=1.
+    pub goodput_rps: f64,
+    /// Share of the scheduled requests that succeeded, 0..=1. Requests that were still in flight
+    /// when a closed-loop trial or a stopped trial ended do not count.
     pub success_rate: f64,
     /// Response time p50 of successes and timeouts, ns.
     pub p50_ns: u64,
@@ -138,11 +139,11 @@ pub struct Evidence {
     /// allowed bad requests. A quotient above 1 means that the bound is broken.
     pub bad_to_allowed_ratio: f64,
     /// Number of bad requests (failed or too slow) for the most violated bound of the SLO.
-    pub bad_requests: u64,
+    pub worst_bound_bad_requests: u64,
     /// The latency limit, in ns, of the most violated bound of the SLO: a slower response is bad.
     /// `None` if this bound has no latency limit, applies to one named request, or limits another
     /// time than the response time.
-    pub bad_bound_ns: Option<u64>,
+    pub worst_bound_ns: Option<u64>,
     /// Failures by kind, in the order of [`RequestFailure::ALL`].
     pub failed: [u64; RequestFailure::KIND_COUNT],
     /// Requests that were never sent.
@@ -157,22 +158,24 @@ pub struct Evidence {
     /// Growth of the backlog (see the head of this file) as a share of the arrivals.
     pub backlog_growth_share: f64,
     /// Requests in flight at the end of the judged window.
-    pub backlog_end: u64,
+    pub in_flight_end: u64,
     /// The capacity of the server: successes a second while the server was saturated. The server is
     /// saturated while its backlog grows, or while it rejects requests. `None` if the server was
     /// not saturated.
     pub saturated_rps: Option<f64>,
-    /// Relative standard error of `saturated_rps`, the measured capacity.
+    /// Relative standard error of `saturated_rps`, the measured capacity; 0 for a closed-loop
+    /// trial.
     pub saturated_error: f64,
-    /// Whether requests failed other than by timeout, a bound of the SLO is broken, and the backlog
-    /// does not grow.
+    /// Whether the server rejects surplus requests. In an open-loop trial, requests failed other
+    /// than by timeout, a bound of the SLO is broken, and the backlog does not grow. In a
+    /// closed-loop trial, more requests failed than the SLO allows.
     pub is_rejecting_surplus: bool,
     /// Whether the trial broke the SLO by no more than chance explains. The result of a search
     /// counts such a trial near the load line as a pass.
-    pub passes_by_chance: bool,
+    pub has_failed_by_chance: bool,
     /// Whether requests failed before the judged window began. If requests failed so early, the
     /// saved tokens of a rate limiter are already exhausted.
-    pub failed_before_window: bool,
+    pub has_failures_before_window: bool,
     /// Relative difference between the time integral of the requests in flight and the sum of all
     /// response times. By Little's law the integral equals the sum. `None` if the difference cannot
     /// be computed.
@@ -205,12 +208,12 @@ impl Evidence {
 
 impl TrialOutcome {
     /// Whether other processes disturbed a trial that did not pass.
-    pub fn is_disturbed(&self) -> bool {
+    pub fn is_void_by_interference(&self) -> bool {
         self.verdict == Verdict::Void && self.interference.is_disturbed
     }
 
-    /// Whether a trial is void for a reason other than a disturbance by other processes: plimsoll
-    /// was too slow.
+    /// Whether a trial is void for a reason other than a disturbance by other processes. Usually,
+    /// plimsoll was too slow.
     pub fn is_void_undisturbed(&self) -> bool {
         self.verdict == Verdict::Void && !self.interference.is_disturbed
     }
@@ -218,7 +221,7 @@ impl TrialOutcome {
     /// Returns the verdict as outputs show it: `disturbed` instead of `void` if other processes
     /// disturbed the trial.
     pub fn verdict_name(&self) -> String {
-        if self.is_disturbed() { "disturbed".to_owned() } else { self.verdict.to_string() }
+        if self.is_void_by_interference() { "disturbed".to_owned() } else { self.verdict.to_string() }
     }
 
     /// Returns the offered requests a second of an open trial; `None` for a closed trial.
@@ -230,7 +233,7 @@ impl TrialOutcome {
     }
 
     /// Returns the users of a closed trial; `None` for an open trial.
-    pub fn concurrency(&self) -> Option<u64> {
+    pub fn user_count(&self) -> Option<u64> {
         match self.load {
             OfferedLoad::Rate(_) => None,
             OfferedLoad::Users(users) => Some(users),
@@ -241,7 +244,7 @@ impl TrialOutcome {
     /// test overwrites the fields that it needs.
     #[cfg(test)]
     pub(crate) fn one_second_trial(purpose: LoadPurpose, load: OfferedLoad, verdict: Verdict) -> TrialOutcome {
-        let achieved_rps = match load {
+        let goodput_rps = match load {
             OfferedLoad::Rate(rate) => rate,
             OfferedLoad::Users(_) => 1000.0,
         };
@@ -252,7 +255,7 @@ impl TrialOutcome {
             duration_ns: SECOND,
             planned_ns: SECOND,
             is_stopped_early: false,
-            achieved_rps,
+            goodput_rps,
             success_rate: 1.0,
             p50_ns: SECOND / 1000,
             p99_ns: SECOND / 1000,
@@ -275,7 +278,7 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
     let mut certain = None;
     let (mut ledger, mut response) = (Ledger::default(), Histogram::new());
     let mut succeeded_in_window = 0;
-    let mut failed_before_window = false;
+    let mut has_failures_before_window = false;
     for (index, interval) in &run.intervals {
         let at_ns = u64::from(*index) * window.tick_ns;
         if let ControlFlow::Break(reason) = watch.push(at_ns, interval) {
@@ -283,7 +286,7 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
         }
         let whole = interval.all_routes();
         if at_ns + window.tick_ns <= from_ns {
-            failed_before_window |= whole.ledger.failed_total() > 0;
+            has_failures_before_window |= whole.ledger.failed_total() > 0;
             continue;
         }
         ledger.merge(&whole.ledger);
@@ -305,7 +308,7 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
         duration_ns: window.length_ns(),
         planned_ns: planned_end_ns - from_ns,
         is_stopped_early: stopped,
-        achieved_rps: if seconds > 0.0 {
+        goodput_rps: if seconds > 0.0 {
             succeeded_in_window as f64 / seconds / summary.requests_per_session
         } else {
             0.0
@@ -325,7 +328,7 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
             ack_delayed: delayed_acks::ack_delay_ns(&summary)
                 .map(|_| window.quarter_means(run, delayed_acks::ack_wait_sum_ns))
                 .unwrap_or_default(),
-            failed_before_window,
+            has_failures_before_window,
             littles_law_gap: littles_law_gap(run),
             service_mean_ns: summary.routes_sum.service.mean_ns,
             is_generator_limited: summary.generator.is_limit,
@@ -356,8 +359,9 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
                 outcome.verdict = Verdict::Void;
                 outcome.reason = summary.generator.reason.clone().unwrap_or_default();
             }
-            let (series, inside) = window_series(run, &window);
-            let rejecting = rejected_requests(&ledger) >= REJECTIONS_MIN && rejects_surplus(&series[..inside], slo);
+            let (series, inside) = ticks_from_window_start(run, &window);
+            let rejecting =
+                failures_except_timeouts(&ledger) >= REJECTIONS_MIN && rejects_surplus(&series[..inside], slo);
             outcome.evidence.is_rejecting_surplus = rejecting;
             // A stall at the end of the window lasts until the last responses, which arrive after
             // the window.
@@ -383,7 +387,7 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
 }
 
 /// Returns the number of requests that the server rejected: failures other than timeouts.
-fn rejected_requests(ledger: &Ledger) -> u64 {
+fn failures_except_timeouts(ledger: &Ledger) -> u64 {
     ledger.failed_total() - ledger.failed[RequestFailure::Timeout as usize]
 }
 
@@ -451,7 +455,7 @@ fn judge_open_trial(
 ) {
     let evidence = &mut outcome.evidence;
     let series = &watch.ticks()[..watch.ticks().len().min(window.whole_ticks())];
-    evidence.backlog_end = series.last().map_or(0, |s| s.in_flight_end);
+    evidence.in_flight_end = series.last().map_or(0, |s| s.in_flight_end);
     // A stall at the end of the window may last longer than the window.
     evidence.stalls = stalls::detect_stalls(complete_ticks(watch.ticks()), window.tick_ns);
 
@@ -473,7 +477,8 @@ fn judge_open_trial(
         }
     }
     let (excess, bad, bound_ns, sentence) = worst.unwrap_or_default();
-    (evidence.bad_to_allowed_ratio, evidence.bad_requests, evidence.bad_bound_ns) = (excess, bad, bound_ns);
+    (evidence.bad_to_allowed_ratio, evidence.worst_bound_bad_requests, evidence.worst_bound_ns) =
+        (excess, bad, bound_ns);
     let counted = |(at, allowance): (usize, &crate::slo::BadRequestAllowance)| {
         let route_ledger = watch.ledger_of_bound(at, ledger);
         BoundEvidence {
@@ -494,7 +499,7 @@ fn judge_open_trial(
     let [_, second, _, last] = evidence.in_flight;
     let quarter_s = window.length_ns() as f64 / 4e9;
     let arrivals = ledger.scheduled as f64 / 2.0;
-    let requests_rps = outcome.achieved_rps * summary.requests_per_session;
+    let requests_rps = outcome.goodput_rps * summary.requests_per_session;
     let stay_s = if requests_rps > 0.0 { second / requests_rps } else { 0.0 };
     let guard = 1.0 + 2.0 * (4.0 * second * (stay_s / quarter_s.max(1e-9)).min(1.0)).sqrt();
     // Requests that wait only for a delayed acknowledgement are not part of the backlog.
@@ -515,7 +520,7 @@ fn judge_open_trial(
     let grows = growth > BACKLOG_GROWTH_SHARE_MAX * arrivals && growth > guard;
 
     let falling_behind = evidence.backlog_growth_share > BACKLOG_GROWTH_SHARE_MAX;
-    evidence.is_rejecting_surplus = rejected_requests(ledger) > 0 && !bounds_hold && !falling_behind;
+    evidence.is_rejecting_surplus = failures_except_timeouts(ledger) > 0 && !bounds_hold && !falling_behind;
     if (grows || certain.is_some() || !bounds_hold)
         && (falling_behind || evidence.is_rejecting_surplus)
         && let Some((rps, error)) = saturated_throughput(series, window.tick_ns, evidence.is_rejecting_surplus)
@@ -579,7 +584,7 @@ fn complete_ticks(series: &[TickFigures]) -> &[TickFigures] {
 
 /// Returns the ticks of a closed trial from the start of the window on, and how many of them are
 /// inside the window.
-fn window_series(run: &Run, window: &JudgedWindow) -> (Vec<TickFigures>, usize) {
+fn ticks_from_window_start(run: &Run, window: &JudgedWindow) -> (Vec<TickFigures>, usize) {
     let ticks = run.intervals.iter().map(|(index, tick)| (u64::from(*index) * window.tick_ns, tick));
     let series: Vec<(bool, TickFigures)> = ticks
         .filter(|(at_ns, _)| *at_ns >= window.from_ns)

@@ -63,7 +63,8 @@ pub(crate) fn detect_stalls(series: &[TickFigures], tick_ns: u64) -> Vec<Stall> 
     let mut end = |from: usize, to: usize, answered: Option<&TickFigures>| {
         let ticks = to - from;
         let silent_ns = ticks as u64 * tick_ns;
-        let without_core_ns = series[from..to].iter().chain(answered).map(|seen| seen.without_core_ns).sum::<u64>();
+        let without_core_ns =
+            series[from..to].iter().chain(answered).map(|seen| seen.worker_core_wait_ns_max).sum::<u64>();
         let in_flight = series[to - 1].in_flight_end as f64;
         if ticks < STALL_TICKS_MIN
             || ticks as f64 * per_tick < DELAYED_RESPONSES_MIN
@@ -164,7 +165,7 @@ mod tests {
         let silent = |without_core_ms: u64| TickFigures {
             scheduled: 50,
             in_flight_end: 50,
-            without_core_ns: without_core_ms * 1_000_000,
+            worker_core_wait_ns_max: without_core_ms * 1_000_000,
             ..TickFigures::default()
         };
         let late = |service_ms: u64| TickFigures {

@@ -37,7 +37,7 @@ const IGNORED_GROWTH_RESPONSE_TIMES: f64 = 3.0;
 const SETTLED_TICKS: usize = 2;
 /// Smallest number of requests that must complete in [`SETTLED_TICKS`] ticks to show that a backlog
 /// has drained, or that the server rejects requests.
-const DRAINED_RESPONSES_MIN: u64 = 3;
+const SETTLED_RESPONSES_MIN: u64 = 3;
 /// Smallest number of completed requests after which the first load of a search may be stopped.
 const FIRST_LOAD_RESPONSES_MIN: u64 = 3;
 
@@ -94,7 +94,7 @@ pub(crate) struct TickFigures {
     pub slowest_service_ns: u64,
     /// Longest time in the tick for which one worker thread of plimsoll was runnable but had no
     /// core, in ns.
-    pub without_core_ns: u64,
+    pub worker_core_wait_ns_max: u64,
 }
 
 impl TickFigures {
@@ -111,7 +111,7 @@ impl TickFigures {
             slowest_ns: whole.response.max_ns(),
             mean_ns: whole.response.sum_ns() as f64 / whole.response.count().max(1) as f64,
             slowest_service_ns: whole.service.max_ns(),
-            without_core_ns: tick.load.workers.iter().map(without_core).max().unwrap_or(0),
+            worker_core_wait_ns_max: tick.load.workers.iter().map(without_core).max().unwrap_or(0),
         }
     }
 }
@@ -136,10 +136,10 @@ struct WatchedBound {
 /// Each bunch counts as one observation, however many requests it contains.
 #[derive(Debug, Clone, Default)]
 struct BadRequestDispersion {
-    ticks_each: usize,
-    ticks: usize,
-    piece: u64,
-    pieces: u64,
+    ticks_per_period: usize,
+    ticks_in_period: usize,
+    bad_requests_in_period: u64,
+    period_count: u64,
     sum: f64,
     sum_of_squares: f64,
 }
@@ -147,29 +147,29 @@ struct BadRequestDispersion {
 impl BadRequestDispersion {
     fn new(bound_ns: u64, tick_ns: u64) -> BadRequestDispersion {
         BadRequestDispersion {
-            ticks_each: bound_ns.div_ceil(tick_ns.max(1)).clamp(1, 1000) as usize,
+            ticks_per_period: bound_ns.div_ceil(tick_ns.max(1)).clamp(1, 1000) as usize,
             ..BadRequestDispersion::default()
         }
     }
 
     fn push(&mut self, count: u64) {
-        self.piece += count;
-        self.ticks += 1;
-        if self.ticks >= self.ticks_each {
-            let piece = self.piece as f64;
+        self.bad_requests_in_period += count;
+        self.ticks_in_period += 1;
+        if self.ticks_in_period >= self.ticks_per_period {
+            let piece = self.bad_requests_in_period as f64;
             (self.sum, self.sum_of_squares) = (self.sum + piece, self.sum_of_squares + piece * piece);
-            self.pieces += 1;
-            (self.ticks, self.piece) = (0, 0);
+            self.period_count += 1;
+            (self.ticks_in_period, self.bad_requests_in_period) = (0, 0);
         }
     }
 
     /// Returns the index of dispersion of the counts (variance divided by mean), at least 1. As
     /// many bad requests as this index count as one independent observation.
     fn dispersion_index(&self) -> f64 {
-        if self.pieces < 2 || self.sum <= 0.0 {
+        if self.period_count < 2 || self.sum <= 0.0 {
             return 1.0;
         }
-        let n = self.pieces as f64;
+        let n = self.period_count as f64;
         let mean = self.sum / n;
         let variance = (self.sum_of_squares - n * mean * mean) / (n - 1.0);
         (variance / mean).max(1.0)
@@ -179,7 +179,7 @@ impl BadRequestDispersion {
 /// A watch over a running trial. The caller passes every tick (100 ms) of the trial to the watch.
 #[derive(Debug, Clone)]
 pub struct TrialWatch {
-    until: EarlyStop,
+    early_stop: EarlyStop,
     from_ns: u64,
     to_ns: u64,
     tick_ns: u64,
@@ -193,7 +193,7 @@ pub struct TrialWatch {
     ended: u64,
     first_bad: Option<usize>,
     /// The smallest mean response time of any tick, in ns.
-    quickest_ns: f64,
+    tick_mean_response_ns_min: f64,
     /// Progress of a load that ends when a backlog has drained or the server rejects requests. The
     /// values are the number of consecutive ticks without a backlog or with rejections, and the
     /// number of requests completed in those ticks.
@@ -236,7 +236,7 @@ impl TrialWatch {
         };
         let open = plan.load.shape.is_open();
         TrialWatch {
-            until: if judged && open { EarlyStop::CertainFailure } else { EarlyStop::Never },
+            early_stop: if judged && open { EarlyStop::CertainFailure } else { EarlyStop::Never },
             from_ns,
             to_ns,
             tick_ns: plan.load.interval_ns.max(1),
@@ -246,7 +246,7 @@ impl TrialWatch {
             ticks: Vec::new(),
             ended: 0,
             first_bad: None,
-            quickest_ns: f64::INFINITY,
+            tick_mean_response_ns_min: f64::INFINITY,
             settled: (0, 0),
         }
     }
@@ -255,30 +255,30 @@ impl TrialWatch {
     /// the load after `SETTLED_TICKS` consecutive ticks without a backlog. In a tick without a
     /// backlog, no request fails, and every response takes at most `calm_ns`.
     pub fn end_when_drained(plan: &PlanRecord, slo: &Slo, calm_ns: u64) -> TrialWatch {
-        TrialWatch { until: EarlyStop::Drained(calm_ns), ..TrialWatch::new(LoadPurpose::Settle, plan, slo) }
+        TrialWatch { early_stop: EarlyStop::Drained(calm_ns), ..TrialWatch::new(LoadPurpose::Settle, plan, slo) }
     }
 
     /// Creates a watch over a load that exhausts the tokens of a rate limiter. The watch ends the
     /// load after `SETTLED_TICKS` consecutive ticks with rejections.
     pub fn end_when_rejecting(plan: &PlanRecord, slo: &Slo) -> TrialWatch {
-        TrialWatch { until: EarlyStop::Rejecting, ..TrialWatch::new(LoadPurpose::Settle, plan, slo) }
+        TrialWatch { early_stop: EarlyStop::Rejecting, ..TrialWatch::new(LoadPurpose::Settle, plan, slo) }
     }
 
     /// Creates a watch that ends a load as soon as one request has succeeded.
     pub fn end_after_first_success(plan: &PlanRecord, slo: &Slo) -> TrialWatch {
-        TrialWatch { until: EarlyStop::FirstSuccess, ..TrialWatch::new(LoadPurpose::Settle, plan, slo) }
+        TrialWatch { early_stop: EarlyStop::FirstSuccess, ..TrialWatch::new(LoadPurpose::Settle, plan, slo) }
     }
 
     /// Creates a watch that ends a load as soon as `FIRST_LOAD_RESPONSES_MIN` requests have
     /// completed with any status, but not before `shown_ns`.
     pub fn end_after_responses(plan: &PlanRecord, slo: &Slo, shown_ns: u64) -> TrialWatch {
-        TrialWatch { until: EarlyStop::EnoughResponses(shown_ns), ..TrialWatch::new(LoadPurpose::Peak, plan, slo) }
+        TrialWatch { early_stop: EarlyStop::EnoughResponses(shown_ns), ..TrialWatch::new(LoadPurpose::Peak, plan, slo) }
     }
 
     /// Adds the next tick, which starts at `start_ns` of schedule time. Returns `Break` with the
     /// reason if the run must stop now.
     pub fn push(&mut self, start_ns: u64, tick: &Interval) -> ControlFlow<String> {
-        match self.until {
+        match self.early_stop {
             EarlyStop::Never => return ControlFlow::Continue(()),
             EarlyStop::FirstSuccess => {
                 return match tick.all_routes().ledger.succeeded > 0 {
@@ -331,7 +331,7 @@ impl TrialWatch {
         self.ended += ledger.finished_requests() + ledger.unsent;
         let seen = TickFigures::from_interval(tick, self.tick_ns);
         if whole.response.count() > 0 {
-            self.quickest_ns = self.quickest_ns.min(seen.mean_ns);
+            self.tick_mean_response_ns_min = self.tick_mean_response_ns_min.min(seen.mean_ns);
         }
         self.ticks.push(seen);
         if any_bad || self.has_overdue_requests() {
@@ -433,7 +433,7 @@ impl TrialWatch {
         let inside = self.ticks.len().min((self.to_ns.saturating_sub(self.from_ns) / self.tick_ns) as usize);
         // On any server the number of requests in flight takes some response times to reach its
         // steady level.
-        let filling = (IGNORED_GROWTH_RESPONSE_TIMES * self.quickest_ns / self.tick_ns as f64) as usize;
+        let filling = (IGNORED_GROWTH_RESPONSE_TIMES * self.tick_mean_response_ns_min / self.tick_ns as f64) as usize;
         if inside <= OVERLOAD_TICKS.saturating_add(filling) || self.ticks.len() > inside {
             return None;
         }
@@ -461,7 +461,7 @@ impl TrialWatch {
     fn stop_if_settled(&mut self, tick: &Interval) -> ControlFlow<String> {
         let whole = tick.all_routes();
         let ledger = &whole.ledger;
-        let (good, done) = match self.until {
+        let (good, done) = match self.early_stop {
             EarlyStop::Drained(calm_ns) => {
                 // The number of ticks for which a request may stay in flight if the backlog has
                 // drained.
@@ -480,7 +480,7 @@ impl TrialWatch {
             _ => (ledger.failed_total() > 0, "the server rejects requests"),
         };
         self.settled = if good { (self.settled.0 + 1, self.settled.1 + ledger.finished_requests()) } else { (0, 0) };
-        if self.settled.0 >= SETTLED_TICKS && self.settled.1 >= DRAINED_RESPONSES_MIN {
+        if self.settled.0 >= SETTLED_TICKS && self.settled.1 >= SETTLED_RESPONSES_MIN {
             return ControlFlow::Break(done.to_owned());
         }
         ControlFlow::Continue(())

@@ -38,7 +38,7 @@ fn check_search_accuracy(name: &str, noise: Noise, seeds: u64, misses_max: usize
         let tell = || simulator::format_search(&findings, truth);
         assert!(findings.elapsed_s <= 60.0, "{name}, seed {seed}: over the budget\n{}", tell());
         assert!(findings.peak.is_some() && findings.knee.is_some(), "{name}, seed {seed}: no peak\n{}", tell());
-        let line = findings.load_line_rps;
+        let line = findings.load_line;
         let holds = line.lower <= truth * 1.01 && line.upper.is_some_and(|upper| upper >= truth * 0.99);
         if !holds || line.rps > 1.03 * truth || line.rps < 0.9 * truth {
             misses.push(format!("{name}, seed {seed}:\n{}", tell()));
@@ -125,7 +125,7 @@ fn intervals_contain_the_load_line_of_limiters() {
         let mut misses = Vec::new();
         for seed in first_seed()..first_seed() + 20 {
             let findings = simulator::simulate_search(model, seed, budget_s * SECOND, None);
-            let line = findings.load_line_rps;
+            let line = findings.load_line;
             let holds = line.lower <= truth * 1.003 && line.upper.is_none_or(|upper| upper >= truth * 0.997);
             // A search that sends a few hundred requests cannot rule out that the rate limiter
             // allows a burst of a few requests.
@@ -156,7 +156,7 @@ fn constant_interference_gives_a_correct_load_line() {
             .with_seeded_capacity(first_seed());
         let findings = simulator::search_with_interference(model, first_seed(), budget_s * SECOND, |_| 1.4);
         let tell = || format!("{name}, {budget_s} s\n{}", simulator::format_search(&findings, model.capacity));
-        let line = findings.load_line_rps;
+        let line = findings.load_line;
         assert!(findings.elapsed_s <= budget_s as f64, "{}", tell());
         assert!(findings.interference.is_disturbed, "{}", tell());
         // Other processes take half of the capacity from the server, so the load line is about half
@@ -185,7 +185,7 @@ fn a_changed_server_gets_its_current_load_line() {
         let model =
             ServerModel { name: "over time", kind, capacity: 1000.0, noise: QUIET_NOISE, client_rps: f64::INFINITY };
         let findings = simulator::simulate_search(model, first_seed(), 60 * SECOND, None);
-        let line = findings.load_line_rps;
+        let line = findings.load_line;
         let tell = || format!("{kind:?}\n{}", simulator::format_search(&findings, expect_rps.max(1.0)));
         assert!(line.lower <= expect_rps * 1.03 && line.rps <= expect_rps * 1.05, "{}", tell());
         assert!(expect_rps <= 0.0 || line.upper.is_some_and(|upper| upper >= 0.95 * expect_rps), "{}", tell());
@@ -211,8 +211,12 @@ fn intermittent_cpu_burners_do_not_move_the_load_line() {
         let findings = simulator::search_with_interference(model, first_seed(), 60 * SECOND, burners);
         let tell = || format!("{name}\n{}", simulator::format_search(&findings, truth));
         assert!(findings.elapsed_s <= 60.0 && findings.interference.is_disturbed, "{}", tell());
-        assert!(!matches!(findings.stopped_by, StopReason::Client | StopReason::NothingSucceeds), "{}", tell());
-        let line = findings.load_line_rps;
+        assert!(
+            !matches!(findings.stopped_by, StopReason::GeneratorLimited | StopReason::NothingSucceeds),
+            "{}",
+            tell()
+        );
+        let line = findings.load_line;
         assert!((0.75..=1.03).contains(&(line.rps / truth)), "{}", tell());
         assert!(line.upper.is_none_or(|upper| upper > 0.98 * truth), "{}", tell());
     }
@@ -246,7 +250,7 @@ fn two_regimes_give_a_wide_interval() {
     for seed in first_seed()..first_seed() + 8 {
         let model = model.with_seeded_capacity(seed);
         let findings = simulator::simulate_search(model, seed, 60 * SECOND, None);
-        let line = findings.load_line_rps;
+        let line = findings.load_line;
         if line.lower > model.capacity * 1.05 || line.has_estimate && line.rps > 1.03 * model.capacity {
             above.push(simulator::format_search(&findings, model.capacity));
         }
@@ -270,7 +274,7 @@ fn a_server_that_slows_down_gets_a_load_line() {
         let truth = 0.8 * model.capacity;
         let findings = simulator::simulate_search(model, seed, 60 * SECOND, None);
         let tell = || format!("seed {seed}\n{}", simulator::format_search(&findings, truth));
-        let line = findings.load_line_rps;
+        let line = findings.load_line;
         let told = line.lower <= 1.03 * truth && line.upper.is_none_or(|upper| upper >= 0.97 * truth);
         assert!(told && !(line.has_estimate && line.rps > 1.03 * truth), "{}", tell());
     }
@@ -286,7 +290,7 @@ fn check_searches_with_stalls(name: &str, budget_s: u64, seeds: u64, above_max: 
     for seed in first_seed()..first_seed() + seeds {
         let model = model.with_seeded_capacity(seed);
         let findings = simulator::simulate_search(model, seed, budget_s * SECOND, None);
-        let line = findings.load_line_rps;
+        let line = findings.load_line;
         let tell = simulator::format_search(&findings, model.capacity);
         assert!(
             line.is_confirmed || line.rps == 0.0 || findings.doubts.inline_texts().next().is_some(),
@@ -326,11 +330,11 @@ fn a_load_line_below_the_generator_limit_is_confirmed() {
                 .with_seeded_capacity(seed);
             let fast = ServerModel { client_rps: 0.4 * fast.capacity, ..fast };
             let findings = simulator::simulate_search(fast, seed, budget_s * SECOND, None);
-            let line = findings.load_line_rps;
+            let line = findings.load_line;
             let tell = || format!("seed {seed}, {budget_s} s\n{}", simulator::format_search(&findings, fast.capacity));
             assert_eq!(
                 (findings.stopped_by, line.upper, line.is_confirmed),
-                (StopReason::Client, None, true),
+                (StopReason::GeneratorLimited, None, true),
                 "{}",
                 tell()
             );
@@ -348,7 +352,7 @@ fn a_load_line_below_the_generator_limit_is_confirmed() {
                 let model = ServerModel { client_rps: 0.4 * model.capacity, ..model };
                 let findings = simulator::simulate_search(model, seed, budget_s * SECOND, None);
                 let tell = simulator::format_search(&findings, model.capacity);
-                assert_eq!(findings.load_line_rps.rps, 0.0, "{name}, seed {seed}, {budget_s} s\n{tell}");
+                assert_eq!(findings.load_line.rps, 0.0, "{name}, seed {seed}, {budget_s} s\n{tell}");
                 assert!(findings.stalls.is_some(), "{name}, seed {seed}, {budget_s} s\n{tell}");
             }
         }
@@ -362,11 +366,7 @@ fn a_failed_confirming_trial_lowers_the_rate_only_a_little() {
         let model = model.with_seeded_capacity(seed);
         let findings = simulator::simulate_search(model, seed, 60 * SECOND, None);
         let truth = model.true_line_share() * model.capacity;
-        assert!(
-            findings.load_line_rps.rps > 0.8 * truth,
-            "seed {seed}\n{}",
-            simulator::format_search(&findings, truth)
-        );
+        assert!(findings.load_line.rps > 0.8 * truth, "seed {seed}\n{}", simulator::format_search(&findings, truth));
     }
 }
 
@@ -403,13 +403,13 @@ fn a_search_is_reproducible_from_its_record() {
     assert_eq!(once, simulator::simulate_search(model, first_seed(), 60 * SECOND, None));
     let settings = simulator::search_settings(model, first_seed(), 60 * SECOND, None);
     let elapsed_ns = (once.elapsed_s * 1e9) as u64;
-    assert_eq!(conclude(&settings, &once.trials, elapsed_ns).load_line_rps, once.load_line_rps);
+    assert_eq!(conclude(&settings, &once.trials, elapsed_ns).load_line, once.load_line);
     // The search also computes a result, without a panic, from any first part of the record.
     for count in 0..once.trials.len() {
         let at_ns = once.trials[count].start_ns;
         let part = conclude(&settings, &once.trials[..count], at_ns);
         assert_eq!(part.stopped_by, StopReason::Interrupted, "{count} trials");
-        assert!(part.load_line_rps.upper.is_none_or(|upper| upper > part.load_line_rps.lower));
+        assert!(part.load_line.upper.is_none_or(|upper| upper > part.load_line.lower));
     }
 }
 
@@ -422,8 +422,8 @@ fn a_maximum_rate_is_respected_and_reported() {
         .with_seeded_capacity(first_seed());
     let findings = simulator::simulate_search(model, first_seed(), 60 * SECOND, Some(1234.0));
     assert_eq!(findings.stopped_by, StopReason::MaxRate, "{}", simulator::format_search(&findings, model.capacity));
-    assert_eq!(findings.load_line_rps.upper, None);
-    assert!((1220.0..=1234.0).contains(&findings.load_line_rps.rps), "{:?}", findings.load_line_rps);
+    assert_eq!(findings.load_line.upper, None);
+    assert!((1220.0..=1234.0).contains(&findings.load_line.rps), "{:?}", findings.load_line);
     assert!(findings.trials.iter().all(|t| t.offered_rps().is_none_or(|rate| rate <= 1234.0)));
 }
 
@@ -438,7 +438,7 @@ fn a_small_budget_gives_a_mostly_correct_bracket() {
             .with_seeded_capacity(seed);
         let findings = simulator::simulate_search(model, seed, 10 * SECOND, None);
         assert!(findings.elapsed_s <= 10.0);
-        let (line, truth) = (findings.load_line_rps, model.capacity);
+        let (line, truth) = (findings.load_line, model.capacity);
         held += u32::from(line.rps <= truth * 1.01 && line.upper.is_none_or(|u| u >= truth * 0.99));
     }
     assert!(held >= 3, "{held} of 4");
@@ -479,7 +479,7 @@ fn check_slow_server_search(model: ServerModel, settings: &SearchSettings) -> Fi
     assert!(findings.peak.is_some_and(|peak| peak.rps <= model.capacity * 1.01), "{tell}");
     let whole = findings.trials.iter().filter(|t| t.verdict == Verdict::Pass && t.purpose != LoadPurpose::Settle);
     for (at, trial) in whole.enumerate() {
-        let answers = trial.achieved_rps * trial.duration_ns as f64 / 1e9;
+        let answers = trial.goodput_rps * trial.duration_ns as f64 / 1e9;
         let silent = at == 0 && settings.preflight_response_time_ns == 0;
         assert!(silent || trial.duration_ns >= 3 * answer_ns && answers >= 2.99, "{answers} answers\n{tell}");
     }
@@ -498,8 +498,8 @@ fn trials_outlast_slow_responses() {
         let later = simulator::search_with_settings(model, 1, &unasked);
         assert!(later.peak.is_some(), "{}", simulator::format_search(&later, model.capacity));
         let tell = simulator::format_search(&findings, model.capacity);
-        assert!(findings.load_line_rps.rps <= model.capacity * 1.2, "{tell}");
-        assert!(slots == 1 || findings.load_line_rps.rps >= model.capacity * 0.5, "{tell}");
+        assert!(findings.load_line.rps <= model.capacity * 1.2, "{tell}");
+        assert!(slots == 1 || findings.load_line.rps >= model.capacity * 0.5, "{tell}");
     }
 }
 
@@ -508,7 +508,7 @@ fn a_small_budget_reports_a_missed_tight_slo() {
     let (model, _) = slow_server_and_slo(5, 4);
     let settings = simulator::search_settings(model, 1, 60 * SECOND, None);
     let findings = check_slow_server_search(model, &settings);
-    assert_eq!(findings.load_line_rps.rps, 0.0);
+    assert_eq!(findings.load_line.rps, 0.0);
     assert!(
         findings.doubts.banner_texts().any(|w| w.contains("The idle server breaks the SLO")),
         "{:?}",
@@ -540,7 +540,7 @@ fn a_slow_first_response_does_not_lower_the_line() {
         (simulator::search_with_settings(model, 1, &settings), simulator::search_with_settings(model, 1, &warming));
     assert_eq!(findings.trials[0].duration_ns, usual.trials[0].duration_ns);
     assert_eq!(findings.trials.len(), usual.trials.len());
-    assert_eq!(findings.stopped_by, StopReason::Width);
+    assert_eq!(findings.stopped_by, StopReason::PrecisionReached);
 }
 
 /// Returns a figure that a faulty measurement might produce.
@@ -581,7 +581,7 @@ fn random_outcome(rng: &mut Rng) -> TrialOutcome {
         duration_ns: random_faulty_count(rng),
         planned_ns: random_faulty_count(rng),
         is_stopped_early: rng.uniform_below(2) == 0,
-        achieved_rps: random_faulty_figure(rng),
+        goodput_rps: random_faulty_figure(rng),
         success_rate: random_faulty_figure(rng),
         p50_ns: random_faulty_count(rng),
         p99_ns: random_faulty_count(rng),
@@ -596,17 +596,17 @@ fn random_outcome(rng: &mut Rng) -> TrialOutcome {
         evidence: Evidence {
             scheduled: random_faulty_count(rng),
             bad_to_allowed_ratio: random_faulty_figure(rng),
-            bad_requests: random_faulty_count(rng),
+            worst_bound_bad_requests: random_faulty_count(rng),
             failed: std::array::from_fn(|_| rng.uniform_below(2)),
             unsent: random_faulty_count(rng),
             unanswered: random_faulty_count(rng),
             in_flight: std::array::from_fn(|_| random_faulty_figure(rng)),
             backlog_growth_share: random_faulty_figure(rng),
-            backlog_end: random_faulty_count(rng),
+            in_flight_end: random_faulty_count(rng),
             saturated_rps: (rng.uniform_below(4) > 0).then(|| random_faulty_figure(rng)),
             saturated_error: random_faulty_figure(rng),
             is_rejecting_surplus: rng.uniform_below(4) == 0,
-            failed_before_window: rng.uniform_below(2) == 0,
+            has_failures_before_window: rng.uniform_below(2) == 0,
             littles_law_gap: (rng.uniform_below(2) == 0).then(|| random_faulty_figure(rng)),
             service_mean_ns: random_faulty_figure(rng),
             is_generator_limited: rng.uniform_below(4) == 0,
@@ -637,7 +637,7 @@ fn random_outcome_of_plan(measure: &PlannedTrial, start_ns: u64, rng: &mut Rng) 
         duration_ns: to_ns - from_ns,
         planned_ns: to_ns - from_ns,
         is_stopped_early: verdict == Verdict::Fail,
-        achieved_rps: offered * rng.next_f64(),
+        goodput_rps: offered * rng.next_f64(),
         success_rate: rng.next_f64(),
         p50_ns: rng.uniform_below(SECOND),
         p99_ns: rng.uniform_below(3 * SECOND),
@@ -647,12 +647,12 @@ fn random_outcome_of_plan(measure: &PlannedTrial, start_ns: u64, rng: &mut Rng) 
         evidence: Evidence {
             scheduled: offered as u64,
             bad_to_allowed_ratio: 2.0 * rng.next_f64(),
-            bad_requests: rng.uniform_below(100),
+            worst_bound_bad_requests: rng.uniform_below(100),
             unanswered: rng.uniform_below(3) * rng.uniform_below(offered as u64 + 1),
             saturated_rps: saturated.then_some(offered * rng.next_f64()),
             saturated_error: 0.01 * rng.next_f64(),
             is_rejecting_surplus: saturated && rng.uniform_below(4) == 0,
-            failed_before_window: rng.uniform_below(2) == 0,
+            has_failures_before_window: rng.uniform_below(2) == 0,
             is_generator_limited: verdict == Verdict::Void,
             ..Evidence::default()
         },
@@ -674,11 +674,11 @@ fn no_load_exceeds_the_highest_allowed_rate() {
             let findings = simulator::simulate_search(model, first_seed(), 30 * SECOND, Some(max_rate));
             let tell = || format!("{kind:?} {max_rate}\n{}", simulator::format_search(&findings, capacity));
             // The first load has a single user and is short, so its rate is not checked.
-            let loads = findings.trials.iter().filter(|trial| trial.concurrency() != Some(1));
-            let fastest = loads.map(|trial| trial.achieved_rps).fold(0.0, f64::max);
+            let loads = findings.trials.iter().filter(|trial| trial.user_count() != Some(1));
+            let fastest = loads.map(|trial| trial.goodput_rps).fold(0.0, f64::max);
             assert!(fastest <= 1.1 * max_rate, "{fastest}\n{}", tell());
-            assert!(findings.trials.iter().all(|t| t.concurrency() != Some(1) || t.duration_ns <= 2 * SECOND));
-            let line = findings.load_line_rps;
+            assert!(findings.trials.iter().all(|t| t.user_count() != Some(1) || t.duration_ns <= 2 * SECOND));
+            let line = findings.load_line;
             assert!(line.upper.is_none_or(|upper| upper >= 0.8 * max_rate.min(capacity)), "{line:?}\n{}", tell());
         }
     }
@@ -702,7 +702,7 @@ proptest! {
                 let level = measure.plan.load.shape.curve().max();
                 prop_assert!(level.is_finite() && level > 0.0, "{level}");
             }
-            let line = conclude(&settings, &history, elapsed_ns).load_line_rps;
+            let line = conclude(&settings, &history, elapsed_ns).load_line;
             prop_assert!(line.rps.is_finite() && line.rps >= 0.0, "{line:?}");
             prop_assert!(line.upper.is_none_or(|upper| upper.is_finite() && upper > line.rps), "{line:?}");
             prop_assert!(forecast(&settings).width.is_finite());
@@ -725,9 +725,9 @@ proptest! {
             let measure = match next(&settings, &history, now_ns) {
                 SearchStep::Measure(measure) => measure,
                 SearchStep::Stop(findings) => {
-                    prop_assert!(findings.load_line_rps.rps >= 0.0);
-                    prop_assert!(findings.load_line_rps.upper.is_none_or(|u| u > findings.load_line_rps.lower));
-                    let line = findings.load_line_rps;
+                    prop_assert!(findings.load_line.rps >= 0.0);
+                    prop_assert!(findings.load_line.upper.is_none_or(|u| u > findings.load_line.lower));
+                    let line = findings.load_line;
                     let doubted = |words: &str| findings.doubts.inline_texts().any(|doubt| doubt.contains(words));
                     prop_assert!(line.lower <= line.rps && line.rps <= line.upper.unwrap_or(f64::INFINITY), "{line:?}");
                     let confirms = findings.trials.iter().filter(|t| t.purpose == LoadPurpose::Confirm);

@@ -430,7 +430,7 @@ fn headroom_is_measured_below_the_line() {
     let concluded = plimsoll_analysis::finding::compute_finding(&experiment).expect("a finding");
     let plimsoll_analysis::Finding::Find(found) = concluded.doubts_and_figures().1 else { panic!("a search") };
     let (planned, needed) = (found.planned_load.expect("was measured"), found.instance_estimate.expect("was asked"));
-    let line = found.findings.load_line_rps.rps;
+    let line = found.findings.load_line.rps;
     assert_eq!((held.len(), planned.rate_rps, planned.is_sustained), (1, 0.7 * line, true));
     assert!((held[0].run.plan.load.shape.curve().max() / planned.rate_rps - 1.0).abs() < 0.01);
     assert_eq!(needed.instances, (50_000.0 / planned.rate_rps).ceil());
@@ -441,22 +441,22 @@ fn headroom_is_measured_below_the_line() {
 /// how the server broke it. If the soak breaks the SLO at once, the load line is withdrawn.
 #[test]
 fn a_soak_reports_how_long_the_line_was_sustained() {
-    use plimsoll_analysis::find::SoakBreakManner as Manner;
+    use plimsoll_analysis::find::SoakViolationKind;
     use plimsoll_simulator::CapacityDrift;
     let nominal = |kind| ServerModel { kind, ..limited_concurrency_server(1, 500.0) };
     let planning = Planning { soak_ns: Some(600 * SECOND), ..Planning::default() };
     let asked = ExperimentSpec::Find(FindSpec { planning, ..search_spec(30 * SECOND) });
     // Each case contains a server, the range of the time for which the server meets the SLO (s),
     // and how it breaks the SLO afterwards.
-    type SoakCase = (ServerKind, (f64, f64), fn(Option<Manner>) -> bool);
+    type SoakCase = (ServerKind, (f64, f64), fn(Option<SoakViolationKind>) -> bool);
     let cases: [SoakCase; 3] = [
-        (ServerKind::Slots(1), (599.0, 601.0), |manner| manner.is_none()),
+        (ServerKind::Slots(1), (599.0, 601.0), |kind| kind.is_none()),
         // Half a minute of search and about 80 s of soak at 490/s exhaust the burst credit of 50
         // 000 requests.
-        (ServerKind::Ages(CapacityDrift::Credit(50_000.0, 0.2)), (40.0, 100.0), |manner| {
-            manner == Some(Manner::CompletesLess)
+        (ServerKind::Ages(CapacityDrift::Credit(50_000.0, 0.2)), (40.0, 100.0), |kind| {
+            kind == Some(SoakViolationKind::BacklogGrows)
         }),
-        (ServerKind::Ages(CapacityDrift::Leaks(2_000_000.0)), (0.0, 300.0), |manner| manner.is_some()),
+        (ServerKind::Ages(CapacityDrift::Leaks(2_000_000.0)), (0.0, 300.0), |kind| kind.is_some()),
     ];
     for (kind, (from_s, to_s), expect) in cases {
         let recorded = simulator::simulate_study(&asked, &[nominal(kind)], 1, NO_INTERFERENCE);
@@ -465,8 +465,8 @@ fn a_soak_reports_how_long_the_line_was_sustained() {
         let plimsoll_analysis::Finding::Find(found) = concluded.doubts_and_figures().1 else { panic!("a search") };
         let soak = found.soak.clone().expect("a soak");
         assert!((from_s..=to_s).contains(&soak.met_s), "{kind:?}: {soak:?}");
-        assert!(expect(soak.violation.as_ref().map(|broke| broke.manner)), "{kind:?}: {}", soak.soak_result_text());
-        let line = found.findings.load_line_rps;
+        assert!(expect(soak.violation.as_ref().map(|broke| broke.kind)), "{kind:?}: {}", soak.soak_result_text());
+        let line = found.findings.load_line;
         assert_eq!((line.is_confirmed, line.rps > 0.0), (soak.violation.is_none(), soak.met_s > 0.0), "{kind:?}");
     }
 }

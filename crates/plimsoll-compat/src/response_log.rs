@@ -371,7 +371,7 @@ impl Author for LoggingAuthor {
 
     fn write(&mut self, batch: &mut Batch) -> Result<(), AuthorStopReason> {
         batch.bytes.extend_from_slice(&self.shared.spec.request);
-        batch.heads_only.push(self.shared.spec.is_head);
+        batch.head_request_flags.push(self.shared.spec.is_head);
         Ok(())
     }
 
@@ -385,7 +385,7 @@ impl Author for LoggingAuthor {
             return false;
         }
         batch.bytes = (follows.encode_hop)(&next);
-        batch.heads_only.push(next.method == "HEAD");
+        batch.head_request_flags.push(next.method == "HEAD");
         self.redirect_chains.remove(&answer.mark);
         self.last_mark += 1;
         batch.mark = self.last_mark;

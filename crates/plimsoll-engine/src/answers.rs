@@ -48,9 +48,9 @@ pub struct StoredResponse {
 /// The number of responses whose content was not stored because the memory budget was exhausted.
 static CONTENT_BUDGET_MISSES: AtomicU64 = AtomicU64::new(0);
 
-/// Returns how many responses of this process were not checked because responses in flight had used
-/// the whole memory budget.
-pub fn unchecked_response_count() -> u64 {
+/// Returns how many responses of this process were not stored because responses in flight had used
+/// the whole memory budget. Checks of their contents failed.
+pub fn content_budget_miss_count() -> u64 {
     CONTENT_BUDGET_MISSES.load(Ordering::Relaxed)
 }
 
@@ -81,7 +81,7 @@ impl StoredResponse {
         self.head.extend_from_slice(fields.unwrap_or_default());
     }
 
-    /// Removes the stored response and releases its memory.
+    /// Removes the stored response, and releases memory beyond [`REUSED_BUFFER_BYTES_MAX`].
     pub fn clear_response(&mut self) {
         for room in [&mut self.head, &mut self.content] {
             room.clear();
@@ -209,11 +209,11 @@ fn is_interim(head: &[u8]) -> bool {
 /// The compiled expectations and captures of a route.
 #[derive(Debug, Clone)]
 pub struct ResponseChecks {
-    within_ns: Option<u64>,
+    response_time_ns_max: Option<u64>,
     headers: Vec<(String, TextCheck)>,
     json: Vec<(JsonPath, JsonExpectation)>,
     body: Option<TextCheck>,
-    captures: Vec<(CaptureCheck, Option<String>)>,
+    captures: Vec<(CaptureExtractor, Option<String>)>,
     /// The error message of each check, in the order of the checks. Messages contain no secrets.
     reasons: Vec<String>,
     scratch: Vec<u8>,
@@ -253,7 +253,7 @@ impl TextCheck {
 /// The source of a captured value in a response: a JSON path, a pattern, a header field or a
 /// cookie.
 #[derive(Debug, Clone)]
-enum CaptureCheck {
+enum CaptureExtractor {
     Json(JsonPath),
     Regex(Regex, regex::bytes::CaptureLocations),
     Header(String),
@@ -341,23 +341,23 @@ impl ResponseChecks {
         let body = expect.body.as_ref().map(|body| TextCheck::compile(body, patterns)).transpose()?;
         let mut capture = |from: &CaptureSource| {
             Ok::<_, PatternError>(match from {
-                CaptureSource::Json(path) => CaptureCheck::Json(path.clone()),
+                CaptureSource::Json(path) => CaptureExtractor::Json(path.clone()),
                 CaptureSource::Regex(text) => {
                     let pattern = patterns.compile(text)?;
                     let places = pattern.capture_locations();
-                    CaptureCheck::Regex(pattern, places)
+                    CaptureExtractor::Regex(pattern, places)
                 }
-                CaptureSource::Header(name) => CaptureCheck::Header(name.clone()),
+                CaptureSource::Header(name) => CaptureExtractor::Header(name.clone()),
                 CaptureSource::HeaderRegex(name, text) => {
                     let pattern = patterns.compile(text)?;
                     let places = pattern.capture_locations();
-                    CaptureCheck::HeaderRegex(name.clone(), pattern, places)
+                    CaptureExtractor::HeaderRegex(name.clone(), pattern, places)
                 }
-                CaptureSource::Cookie(name) => CaptureCheck::Cookie(name.clone()),
+                CaptureSource::Cookie(name) => CaptureExtractor::Cookie(name.clone()),
             })
         };
         Ok(Some(ResponseChecks {
-            within_ns: expect.response_time_ns_max,
+            response_time_ns_max: expect.response_time_ns_max,
             headers,
             json: expect.json.clone(),
             body,
@@ -396,7 +396,10 @@ impl ResponseChecks {
         let expects = self.body.is_some() || !self.json.is_empty();
         let of_content = if expects { RequestFailure::Expectation } else { RequestFailure::Capture };
         if let (Some(reasons), true) = (self.first_decode_reason, answer.is_budget_exhausted) {
-            return Some(FailedCheck { failure: of_content, reason_index: reasons + DecodeError::BudgetUsed as usize });
+            return Some(FailedCheck {
+                failure: of_content,
+                reason_index: reasons + DecodeError::BudgetExhausted as usize,
+            });
         }
         let coded = || is_coded(answer.field_values("content-encoding")) && !answer.content.is_empty();
         let content: &[u8] = match (&self.messages, self.first_decode_reason) {
@@ -435,7 +438,7 @@ impl ResponseChecks {
             check += 1;
             (!holds).then_some(FailedCheck { failure: RequestFailure::Expectation, reason_index: check - 1 })
         };
-        if let Some(within_ns) = self.within_ns
+        if let Some(within_ns) = self.response_time_ns_max
             && let Some(miss) = missed(took_ns <= within_ns)
         {
             return Some(miss);
@@ -459,7 +462,7 @@ impl ResponseChecks {
         }
         for (number, (capture, default)) in self.captures.iter_mut().enumerate() {
             let found = match capture {
-                CaptureCheck::Json(path) => match json_find::find(content, path) {
+                CaptureExtractor::Json(path) => match json_find::find(content, path) {
                     Some(value) => {
                         self.scratch.clear();
                         json_find::append_value_as_text(value, &mut self.scratch);
@@ -467,12 +470,12 @@ impl ResponseChecks {
                     }
                     None => None,
                 },
-                CaptureCheck::Regex(pattern, places) => first_group(pattern, places, content),
-                CaptureCheck::Header(name) => answer.field_values(name).next(),
-                CaptureCheck::HeaderRegex(name, pattern, places) => {
+                CaptureExtractor::Regex(pattern, places) => first_group(pattern, places, content),
+                CaptureExtractor::Header(name) => answer.field_values(name).next(),
+                CaptureExtractor::HeaderRegex(name, pattern, places) => {
                     answer.field_values(name).find_map(|value| first_group(pattern, places, value))
                 }
-                CaptureCheck::Cookie(name) => answer.cookie_value(name),
+                CaptureExtractor::Cookie(name) => answer.cookie_value(name),
             };
             match found.or(default.as_deref().map(str::as_bytes)) {
                 Some(value) => store_capture(number, value),

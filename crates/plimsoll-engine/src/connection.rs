@@ -60,8 +60,8 @@ impl Readiness {
 pub struct ConnectionSlot<S> {
     pub socket: Option<S>,
     pub state: ConnectionState,
-    /// The number of sockets that the slot has held so far. Events with an earlier generation
-    /// belong to a closed socket and are ignored.
+    /// The number of attempts to connect that the slot has made so far. Events with an earlier
+    /// generation belong to a closed socket and are ignored.
     pub generation: u32,
     /// The protocol state of the connection, with its exchanges.
     pub conn: Conn,

@@ -44,16 +44,16 @@ pub enum DecodeError {
     Broken,
     /// The decoded content is longer than checks may search.
     TooLong,
-    /// Plimsoll does not know the content coding.
-    Unknown,
+    /// Plimsoll does not know the content coding, or the content has more codings than allowed.
+    UnsupportedCoding,
     /// The content was not stored, because the memory budget was exhausted.
-    BudgetUsed,
+    BudgetExhausted,
 }
 
 impl DecodeError {
     /// All decoding errors, in the order of their numbers.
     pub const ALL: [DecodeError; 4] =
-        [DecodeError::Broken, DecodeError::TooLong, DecodeError::Unknown, DecodeError::BudgetUsed];
+        [DecodeError::Broken, DecodeError::TooLong, DecodeError::UnsupportedCoding, DecodeError::BudgetExhausted];
 
     /// Returns the error message. `bytes_max`: the maximum length in bytes of the content that
     /// checks search.
@@ -68,8 +68,11 @@ impl DecodeError {
                     size_max_mib = bytes_max >> 20
                 )
             }
-            DecodeError::Unknown => "the content-encoding of the response is not gzip, deflate or br".to_owned(),
-            DecodeError::BudgetUsed => format!(
+            DecodeError::UnsupportedCoding => {
+                "the content-encoding of the response is not gzip, deflate or br, or names more than three codings"
+                    .to_owned()
+            }
+            DecodeError::BudgetExhausted => format!(
                 "the response was not checked: the responses in flight take more than {size_max_mib} MiB together \
                  (use fewer connections)",
                 size_max_mib = ContentBudget::BYTES_MAX >> 20
@@ -104,7 +107,7 @@ pub fn decode<'a>(
     let mut names = [&b""[..]; CODINGS_MAX];
     let mut count = 0;
     for name in content_codings(fields) {
-        *names.get_mut(count).ok_or(DecodeError::Unknown)? = name;
+        *names.get_mut(count).ok_or(DecodeError::UnsupportedCoding)? = name;
         count += 1;
     }
     // The coding that the server applied last is decoded first.
@@ -137,7 +140,7 @@ fn decode_one_coding(name: &[u8], content: &[u8], bytes_max: usize, text: &mut V
             || read_bounded(brotli_decompressor::Decompressor::new(content, BROTLI_BUFFER_BYTES), bytes_max, text);
         library_panic::catch_library_panic("brotli", unpack).unwrap_or(Err(DecodeError::Broken))
     } else {
-        Err(DecodeError::Unknown)
+        Err(DecodeError::UnsupportedCoding)
     }
 }
 
@@ -207,8 +210,8 @@ mod tests {
             (&["deflate"], b"\xff\xff\xff", 100, DecodeError::Broken),
             (&["br"], &BROTLI_SAMPLE[..BROTLI_SAMPLE.len() - 2], 100, DecodeError::Broken),
             (&["br"], b"\xff\xff\xff\xff", 100, DecodeError::Broken),
-            (&["zstd"], b"", 100, DecodeError::Unknown),
-            (&["gzip, gzip, gzip, gzip"], &gzipped, 100, DecodeError::Unknown),
+            (&["zstd"], b"", 100, DecodeError::UnsupportedCoding),
+            (&["gzip, gzip, gzip, gzip"], &gzipped, 100, DecodeError::UnsupportedCoding),
             // The compressed content has about a kilobyte, and decodes to a megabyte.
             (&["gzip"], &gzipped, (1 << 20) - 1, DecodeError::TooLong),
             (&["br"], BROTLI_SAMPLE, 22, DecodeError::TooLong),

@@ -1,6 +1,6 @@
 //! The cookies of one user for one host, stored as a browser stores them ([RFC
 //! 6265](https://www.rfc-editor.org/rfc/rfc6265)). Responses set cookies, and requests with a
-//! matching path send the cookies. Expired cookies are removed.
+//! matching path send the cookies. Expired cookies are not sent.
 //!
 //! Not here: cookies for other hosts, since a load has one host; cookies that scripts set.
 

@@ -23,7 +23,7 @@ pub enum RequestEncodeError {
     Request(#[from] h1::RequestError),
     /// A template cannot be filled in.
     #[error(transparent)]
-    Form(#[from] TemplateCompileError),
+    Template(#[from] TemplateCompileError),
     /// An expectation has an invalid pattern.
     #[error(transparent)]
     Pattern(#[from] PatternError),
@@ -68,20 +68,20 @@ pub struct EncodedRoute {
     /// The compiled checks of the route's responses; `None`: only the status is checked.
     pub checks: Option<Box<ResponseChecks>>,
     /// The route's request template; `None`: every request of the route is equal.
-    pub(crate) template: Option<Box<RouteTemplate>>,
+    pub(crate) request_builder: Option<Box<RouteRequestBuilder>>,
 }
 
 /// The request template of a route, with the buffers for filling it in.
 #[derive(Debug, Clone)]
-pub(crate) struct RouteTemplate {
+pub(crate) struct RouteRequestBuilder {
     /// The compiled template; `None`: only cookies and redirects change the request.
     template: Option<RequestTemplate>,
     request: Request,
     /// The number of header fields before the `Cookie` field that contains the user's cookies. The
     /// `Cookie` field with the user's cookies is the last header field.
-    headers: usize,
+    header_count_before_cookie: usize,
     /// The memory of the `Cookie` field, kept for reuse while the user has no matching cookies.
-    cookie: Option<(String, String)>,
+    unused_cookie_field: Option<(String, String)>,
     host: String,
     keep_alive: bool,
     /// For a gRPC call, the converter of the filled-in JSON body to messages.
@@ -95,7 +95,7 @@ struct GrpcBodyConverter {
     content: Vec<u8>,
 }
 
-impl RouteTemplate {
+impl RouteRequestBuilder {
     /// Returns whether any part of the request is a template.
     pub fn has_template(&self) -> bool {
         self.template.is_some()
@@ -119,24 +119,26 @@ impl RouteTemplate {
     /// Returns whether the request has its own `Cookie` field, which replaces the cookies of a
     /// user.
     fn has_cookie(&self) -> bool {
-        self.request.headers[..self.headers].iter().any(|(name, _)| name.eq_ignore_ascii_case("cookie"))
+        self.request.headers[..self.header_count_before_cookie]
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("cookie"))
     }
 
     /// Adds the `Cookie` field with the cookies that match the request's path and query, if there
     /// are any. `write` appends the cookies for a given path and query to a text. No field is added
     /// if the plan's request has its own `Cookie` field.
     fn set_cookie(&mut self, write: &mut dyn FnMut(&str, &mut String)) {
-        if self.request.headers.len() > self.headers {
-            self.cookie = self.request.headers.pop();
+        if self.request.headers.len() > self.header_count_before_cookie {
+            self.unused_cookie_field = self.request.headers.pop();
         }
         if self.has_cookie() {
             return;
         }
-        let (name, mut value) = self.cookie.take().unwrap_or_else(|| ("Cookie".to_owned(), String::new()));
+        let (name, mut value) = self.unused_cookie_field.take().unwrap_or_else(|| ("Cookie".to_owned(), String::new()));
         value.clear();
         write(&self.request.target, &mut value);
         match value.is_empty() {
-            true => self.cookie = Some((name, value)),
+            true => self.unused_cookie_field = Some((name, value)),
             false => self.request.headers.push((name, value)),
         }
     }
@@ -166,9 +168,10 @@ impl EncodedRoute {
         if let Some(checks) = &mut self.checks {
             checks.set_message_converter(Arc::clone(text));
         }
-        let fills_body =
-            |form: &&mut Box<RouteTemplate>| form.template.as_ref().is_some_and(RequestTemplate::has_body_template);
-        let Some(form) = self.template.as_mut().filter(fills_body) else { return Ok(()) };
+        let fills_body = |form: &&mut Box<RouteRequestBuilder>| {
+            form.template.as_ref().is_some_and(RequestTemplate::has_body_template)
+        };
+        let Some(form) = self.request_builder.as_mut().filter(fills_body) else { return Ok(()) };
         form.messages = Some(GrpcBodyConverter { message_converter: Arc::clone(text), content: Vec::new() });
         let fits = form.convert_body_to_messages();
         let like = self.request.clone();
@@ -206,10 +209,18 @@ impl RouteCompiler<'_, '_> {
             has_message_times: returns_stream,
             timeout_ns: route.timeout_ns,
             redirects_max: route.redirects_max,
-            template: is_written.then(|| {
+            request_builder: is_written.then(|| {
                 let (host, keep_alive) = (host_field(self.plan), self.plan.connection_plan.keep_alive);
-                let headers = request.headers.len();
-                Box::new(RouteTemplate { template, request, headers, cookie: None, host, keep_alive, messages: None })
+                let header_count_before_cookie = request.headers.len();
+                Box::new(RouteRequestBuilder {
+                    template,
+                    request,
+                    header_count_before_cookie,
+                    unused_cookie_field: None,
+                    host,
+                    keep_alive,
+                    messages: None,
+                })
             }),
             request: if retention == ResponseRetention::Nothing { encoded } else { encoded.with_content() },
             retention,
@@ -280,7 +291,7 @@ impl FilledRoutes {
         cookies: &mut dyn FnMut(&str, &mut String),
     ) {
         let route = &mut self.routes[usize::from(route)];
-        let Some(form) = &mut route.template else { return };
+        let Some(form) = &mut route.request_builder else { return };
         let filled = FilledRequest::for_exchange(&mut self.filled, exchange, &route.request);
         (filled.hops, filled.as_get) = (0, false);
         if let Some(templates) = &form.template {
@@ -314,7 +325,7 @@ impl FilledRoutes {
     ) -> Result<(), RedirectRefusal> {
         let target = redirect_target(location, path_and_query(self.request(exchange, route)), origin)?;
         let route = &mut self.routes[usize::from(route)];
-        let Some(form) = &route.template else { return Err(RedirectRefusal::TooManyRedirects) };
+        let Some(form) = &route.request_builder else { return Err(RedirectRefusal::TooManyRedirects) };
         let filled = FilledRequest::for_exchange(&mut self.filled, exchange, &route.request);
         if filled.hops >= route.redirects_max {
             return Err(RedirectRefusal::TooManyRedirects);
@@ -329,7 +340,7 @@ impl FilledRoutes {
             form.request.body.clear();
             let before = form.request.headers.len();
             form.request.headers.retain(|(name, _)| !name.to_ascii_lowercase().starts_with("content-"));
-            form.headers -= before - form.request.headers.len();
+            form.header_count_before_cookie -= before - form.request.headers.len();
         }
         form.request.target = target;
         form.set_cookie(cookies);

@@ -6,7 +6,7 @@
 //! lane, or removing it, has a constant cost. The earliest deadline is the minimum of the deadlines
 //! of the first exchanges of all lanes.
 
-use crate::source::Source;
+use crate::source::RequestSource;
 use plimsoll_model::RouteNumber;
 use std::ops::{Index, IndexMut};
 
@@ -116,7 +116,7 @@ pub struct Exchanges {
 }
 
 impl Exchanges {
-    pub fn new(source: &Source) -> Exchanges {
+    pub fn new(source: &RequestSource) -> Exchanges {
         Exchanges::with_timeouts(source.routes().iter().map(|route| route.timeout_ns))
     }
 

@@ -17,7 +17,7 @@ use plimsoll_wire::ProtocolError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailedResponseKind {
     /// A response whose status has not arrived yet.
-    Unknown,
+    StatusPending,
     /// A failed response with the given HTTP status.
     Status(u16),
     /// The response to a gRPC call.
@@ -162,12 +162,12 @@ impl FailedResponses {
         if let Some(at) = open {
             let known =
                 (0..self.kept.len()).any(|other| other != at && self.kept[other].kind.counts_as_same_kind(kind));
-            if known && kind != FailedResponseKind::Unknown {
+            if known && kind != FailedResponseKind::StatusPending {
                 self.kept.swap_remove(at);
                 return None;
             }
             let kept = &mut self.kept[at];
-            kept.kind = if kind == FailedResponseKind::Unknown { kept.kind } else { kind };
+            kept.kind = if kind == FailedResponseKind::StatusPending { kept.kind } else { kind };
             kept.add(piece.bytes);
             return Some(at);
         }
@@ -198,7 +198,7 @@ impl FailedResponses {
     pub fn take_failed_responses(&mut self) -> Vec<FailedResponse> {
         let how = self.redact;
         let told = |kept: FailedResponseCopy| match kept.kind {
-            FailedResponseKind::Unknown => None,
+            FailedResponseKind::StatusPending => None,
             FailedResponseKind::Status(status) => {
                 Some(FailedResponse::from_response(status, kept.at_ns, &kept.bytes, how))
             }
@@ -241,8 +241,8 @@ mod tests {
         // Exchange 1 receives a failed response in pieces, and the first piece is too short for the
         // status. Between the pieces, exchange 3 receives a response of the same kind, and exchange
         // 2 receives a successful response.
-        failed.add_unfinished_piece(FailedResponseKind::Unknown, answer_piece(1, true, b"HTT"));
-        failed.add_unfinished_piece(FailedResponseKind::Unknown, answer_piece(2, true, b"HT"));
+        failed.add_unfinished_piece(FailedResponseKind::StatusPending, answer_piece(1, true, b"HTT"));
+        failed.add_unfinished_piece(FailedResponseKind::StatusPending, answer_piece(2, true, b"HT"));
         failed.add_unfinished_piece(FailedResponseKind::Status(503), answer_piece(1, false, b"P/1.1 503 Busy\r\n\r\n"));
         failed.store_last_piece(FailedResponseKind::Status(503), answer_piece(3, true, b"HTTP/1.1 503 Second\r\n\r\n"));
         failed.store_last_piece(FailedResponseKind::Status(503), answer_piece(1, false, b"try later"));

@@ -2,7 +2,7 @@
 //! request needs no lookup in the plan.
 
 use crate::addresses::{AddressSequence, ResolvedAddresses};
-use crate::source::Source;
+use crate::source::RequestSource;
 use plimsoll_model::{HttpChoice, Injector, Load, Plan, RedactionLevel, Schedule, Spin, Stripe};
 use plimsoll_wire::tls;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const CONNECTS_PER_S_MAX: u64 = 20_000;
 #[derive(Debug)]
 pub struct SharedWorkerResources {
     /// The source of requests, from which each worker's source is derived.
-    pub source: Source,
+    pub source: RequestSource,
     /// The resolved addresses that all workers share; `None`: host names are not resolved during
     /// the load.
     pub resolved: Option<Arc<ResolvedAddresses>>,
@@ -31,7 +31,7 @@ pub struct WorkerJob {
     /// The number of the worker among the workers of all machines.
     pub number: u32,
     /// The source of this worker's requests.
-    pub source: Source,
+    pub source: RequestSource,
     /// The addresses of this worker's connections.
     pub addresses: AddressSequence,
     /// The TLS client, if connections use TLS.

@@ -41,11 +41,11 @@ mod template_fill;
 mod users;
 mod worker;
 
-pub use answers::unchecked_response_count;
+pub use answers::content_budget_miss_count;
 pub use collect::{Collector, PartReport, Phase, Tick, TickListener};
 pub use encode::{encode_request, tls_client};
 pub use encoded_route::RequestEncodeError;
-pub use one_off_request::{OneOffAnswer, OneOffRequest};
+pub use one_off_request::{OneOffRequest, StoredOneOffResponse};
 pub use patterns::{PatternCache, PatternError};
 pub use prepared::{LoadHelpers, PreparedLoad, prepare, prepare_with_helpers};
 
@@ -53,7 +53,7 @@ use encoded_route::RouteCompiler;
 use plimsoll_model::grpc_message::{GrpcMessageConverter, RouteMessageConverters};
 use plimsoll_model::{Failure, HttpChoice, Outcome, Plan, Route, RouteNumber, Stripe};
 use plimsoll_wire::{EncodedRequest, tls};
-use source::Source;
+use source::RequestSource;
 use std::sync::Arc;
 use template_fill::{TemplateNames, TemplateValues};
 use users::{LastRequest, UserAction};
@@ -88,30 +88,30 @@ impl From<Error> for Failure {
 /// Returns the request that the first session sends for a route. `texts`: the converters of gRPC
 /// messages, as in [`LoadHelpers`]. Returns an error if the plan cannot run.
 pub fn first_request(plan: &Plan, texts: &RouteMessageConverters, route: RouteNumber) -> Result<EncodedRequest, Error> {
-    Ok(Source::compile(plan)?.with_message_converters(plan, texts)?.route(route).request.clone())
+    Ok(RequestSource::compile(plan)?.with_message_converters(plan, texts)?.route(route).request.clone())
 }
 
 /// Checks that the routes of a plan can be encoded. Routes are checked one by one, because a plan
 /// may have very many routes.
 #[derive(Debug)]
-pub struct RouteCheck<'p> {
+pub struct RouteEncodeCheck<'p> {
     plan: &'p Plan,
     names: TemplateNames<'p>,
     values: TemplateValues,
     patterns: PatternCache,
 }
 
-impl<'p> RouteCheck<'p> {
+impl<'p> RouteEncodeCheck<'p> {
     /// Creates a check for the routes of a plan.
-    pub fn new(plan: &'p Plan) -> RouteCheck<'p> {
+    pub fn new(plan: &'p Plan) -> RouteEncodeCheck<'p> {
         let (names, values) = (TemplateNames::new(plan), TemplateValues::new(plan));
-        RouteCheck { plan, names, values, patterns: PatternCache::default() }
+        RouteEncodeCheck { plan, names, values, patterns: PatternCache::default() }
     }
 
     /// Returns an error if the requests of a route cannot be encoded. `text`: the converter of a
     /// gRPC call's messages.
     pub fn check(&mut self, route: &Route, text: Option<&Arc<dyn GrpcMessageConverter>>) -> Result<(), Error> {
-        let RouteCheck { plan, names, values, patterns } = self;
+        let RouteEncodeCheck { plan, names, values, patterns } = self;
         let plan = *plan;
         if !route.template_flags.any_template() {
             encode_request(plan, &route.request_to_send()).map_err(RequestEncodeError::Request)?;
@@ -128,12 +128,12 @@ impl<'p> RouteCheck<'p> {
 /// the share of the arrivals that one worker or machine of the load sends. The caller uses
 /// [`ArrivalRoutes`] to count, by route, the requests that a lost worker or machine never sent.
 #[derive(Debug)]
-pub struct ArrivalRoutes(Source);
+pub struct ArrivalRoutes(RequestSource);
 
 impl ArrivalRoutes {
     /// Creates the sequence of first routes for one stripe of `plan`.
     pub fn new(plan: &Plan, stripe: Stripe) -> Result<ArrivalRoutes, Error> {
-        Ok(ArrivalRoutes(Source::compile(plan)?.for_worker(stripe, None)))
+        Ok(ArrivalRoutes(RequestSource::compile(plan)?.for_worker(stripe, None)))
     }
 
     /// Returns the route of the first request of arrival number `arrival`. `None`: the source has
@@ -174,7 +174,7 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
     let mut marked = plan.clone();
     marked.traffic.setup_teardown.captured_values =
         before.filter_map(|capture| Some((capture.name.clone(), mark_of(&capture.name)?))).collect();
-    let mut source = Source::compile(&marked)?.for_worker(Stripe::WHOLE_SCHEDULE, None);
+    let mut source = RequestSource::compile(&marked)?.for_worker(Stripe::WHOLE_SCHEDULE, None);
     let now_ns = plimsoll_sys::clock::monotonic_ns();
     let mut asked = Vec::new();
     // A session may send no request at all, so the loop limits the number of arrivals as well as

@@ -109,7 +109,7 @@ impl MixSource {
     fn fill_context(&self, user: u64, now_ns: u64) -> FillContext<'static> {
         FillContext {
             number: self.users.start_number(user),
-            request: 0,
+            request_number: 0,
             unique: self.users.unique_row(user),
             unix_ms: now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000,
             captured: &[],

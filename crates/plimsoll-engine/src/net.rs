@@ -66,7 +66,7 @@ pub enum Peer<'a> {
 }
 
 /// The operating system's error number (errno) of a failed connect; 0 if the number is unknown.
-pub type ConnectError = u16;
+pub type ConnectErrno = u16;
 
 /// The environment of a worker: clock, connections and readiness events.
 pub trait Net {
@@ -80,10 +80,10 @@ pub trait Net {
     /// Starts to open a connection. As soon as the result of the connect is known, a writable event
     /// with `token` follows. The returned flag is true if the connection is already open, as is
     /// usual for a server on the same machine.
-    fn connect(&mut self, peer: Peer, token: u64) -> Result<(Self::Socket, bool), ConnectError>;
+    fn connect(&mut self, peer: Peer, token: u64) -> Result<(Self::Socket, bool), ConnectErrno>;
     /// Returns the error of a connect, if the connect failed. The caller must wait for the
     /// connection's writable event before the call.
-    fn connect_result(&mut self, socket: &Self::Socket) -> Result<(), ConnectError>;
+    fn connect_result(&mut self, socket: &Self::Socket) -> Result<(), ConnectErrno>;
     /// Sends as many of `bytes` as the connection accepts now.
     fn send(&mut self, socket: &Self::Socket, bytes: &[u8]) -> SendOutcome;
     /// Receives bytes of a connection into `buffer`.

@@ -21,16 +21,16 @@ pub struct OneOffRequest {
     /// The names of the values that are captured from the response.
     names: Vec<String>,
     origin: Origin,
-    follow: u8,
+    redirects_max: u8,
     /// The context with which the request's template is filled in.
-    turn: FillContext<'static>,
+    fill_context: FillContext<'static>,
 }
 
 /// The received part of the response to a single request.
 #[derive(Debug, Default)]
-pub struct OneOffAnswer(StoredResponse);
+pub struct StoredOneOffResponse(StoredResponse);
 
-impl OneOffAnswer {
+impl StoredOneOffResponse {
     /// Appends a piece of the response.
     pub fn add(&mut self, piece: ResponsePiece) {
         self.0.add_piece(piece);
@@ -65,8 +65,8 @@ impl OneOffRequest {
             checks,
             names,
             origin: plan.traffic.origin.clone(),
-            follow: route.redirects_max,
-            turn: FillContext::for_first_request(0),
+            redirects_max: route.redirects_max,
+            fill_context: FillContext::for_first_request(0),
         })
     }
 
@@ -74,8 +74,8 @@ impl OneOffRequest {
     pub fn encode_repetition(&mut self, number: u64) -> &EncodedRequest {
         let now_ns = plimsoll_sys::clock::monotonic_ns();
         let unix_ms = now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000;
-        self.turn = FillContext { number, ..FillContext::for_first_request(unix_ms) };
-        self.filled.fill(0, 0, &self.turn, &mut |_, _| ());
+        self.fill_context = FillContext { number, ..FillContext::for_first_request(unix_ms) };
+        self.filled.fill(0, 0, &self.fill_context, &mut |_, _| ());
         self.filled.request(0, 0)
     }
 
@@ -87,12 +87,13 @@ impl OneOffRequest {
     pub fn request_after_redirect(
         &mut self,
         status: u16,
-        answer: &OneOffAnswer,
+        answer: &StoredOneOffResponse,
     ) -> Option<Result<&EncodedRequest, &'static str>> {
-        let location = answer.0.field_values("location").next().filter(|_| self.follow > 0 && is_redirect(status))?;
+        let location =
+            answer.0.field_values("location").next().filter(|_| self.redirects_max > 0 && is_redirect(status))?;
         let location = String::from_utf8_lossy(location);
         let followed =
-            self.filled.prepare_redirect(0, 0, (status, &location), &self.origin, &self.turn, &mut |_, _| ());
+            self.filled.prepare_redirect(0, 0, (status, &location), &self.origin, &self.fill_context, &mut |_, _| ());
         Some(followed.map(|()| self.filled.request(0, 0)).map_err(|why| why.reason()))
     }
 
@@ -106,7 +107,11 @@ impl OneOffRequest {
     ///
     /// # Errors
     /// Returns the message for the first failed expectation or capture.
-    pub fn check_response(&mut self, answer: &OneOffAnswer, took_ns: u64) -> Result<Vec<(String, String)>, String> {
+    pub fn check_response(
+        &mut self,
+        answer: &StoredOneOffResponse,
+        took_ns: u64,
+    ) -> Result<Vec<(String, String)>, String> {
         let (mut taken, names) = (Vec::new(), &self.names);
         let Some(checks) = &mut self.checks else { return Ok(taken) };
         let miss = checks.check_response(&answer.0, took_ns, &mut |capture, value| {
@@ -132,7 +137,7 @@ mod tests {
 
     /// Returns the values that the captures of `once` take from the response `bytes`.
     fn values_from_response(once: &mut OneOffRequest, bytes: &[u8]) -> Result<Vec<(String, String)>, String> {
-        let (mut conn, mut answer, mut plain) = (Conn::new(), OneOffAnswer::default(), Vec::new());
+        let (mut conn, mut answer, mut plain) = (Conn::new(), StoredOneOffResponse::default(), Vec::new());
         let _ = conn.start(0, once.encode_repetition(0));
         let mut received = conn.receive(bytes, &mut plain);
         while let Some(event) = conn.next(&mut received) {

@@ -8,7 +8,7 @@ use crate::collect::{Collector, PartReport, TickListener};
 use crate::encode::tls_client;
 use crate::job::{SharedWorkerResources, WorkerJob};
 use crate::net::real::RealNet;
-use crate::source::Source;
+use crate::source::RequestSource;
 use crate::worker::Worker;
 use plimsoll_model::grpc_message::RouteMessageConverters;
 use plimsoll_model::{ConnectionPlan, EarlyStopReason, Injector, Plan, Run, Schedule, Stripe};
@@ -127,7 +127,7 @@ pub fn prepare_with_helpers(
     let tls = tls_client(plan)?;
     let messages = authors.as_slice().first().map_or(1, |first| first.author.messages_per_batch());
     let schedule = Arc::new(Schedule::compile(&plan.load.in_batches_of(messages)));
-    let source = Source::compile(plan)?.with_message_converters(plan, &texts)?;
+    let source = RequestSource::compile(plan)?.with_message_converters(plan, &texts)?;
     let workers = u64::from(injector.workers.max(1));
     let spare_core = u64::from(plimsoll_sys::probe::cgroup::usable_cores()) > workers;
     let (sender, receiver) = mpsc::channel::<WorkerMessage>();
@@ -251,7 +251,7 @@ impl PreparedLoad {
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
                 // An abandoned worker keeps the channel open, so the loop ends when all other
                 // workers have ended.
-                Err(mpsc::RecvTimeoutError::Timeout) if self.workers.are_all_ended_or_abandoned() => break,
+                Err(mpsc::RecvTimeoutError::Timeout) if self.workers.are_only_abandoned_left() => break,
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
             }
             for (part, why) in self.workers.abandon_stuck_workers() {
@@ -291,7 +291,7 @@ impl Workers {
     /// Returns whether all workers that were not abandoned have ended. Without an abandoned worker
     /// the function returns false, because the closed report channel already shows that all workers
     /// have ended.
-    fn are_all_ended_or_abandoned(&self) -> bool {
+    fn are_only_abandoned_left(&self) -> bool {
         let is_over = |(part, thread): (usize, &JoinHandle<()>)| thread.is_finished() || self.abandoned.contains(&part);
         !self.abandoned.is_empty() && self.threads.iter().enumerate().all(is_over)
     }

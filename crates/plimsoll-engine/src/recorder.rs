@@ -171,8 +171,8 @@ impl Recorder {
         self.load.stream_waits += 1;
     }
 
-    /// Counts that an HTTP/2 server cannot send, because plimsoll's flow-control window is
-    /// exhausted.
+    /// Counts that an HTTP/2 server may have to wait, because plimsoll's flow-control window is
+    /// nearly exhausted.
     pub fn count_exhausted_flow_window(&mut self) {
         self.load.windows_empty += 1;
     }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub struct ReplaySource {
     /// For each route, its request with an example path. The path of a list entry replaces the
     /// example path.
-    requests: Arc<[Request]>,
+    route_requests: Arc<[Request]>,
     host: Arc<str>,
     keep_alive: bool,
     listed: Arc<RequestList>,
@@ -42,7 +42,7 @@ impl ReplaySource {
             return Err(h1::RequestError::Target(target.to_owned()));
         }
         Ok(ReplaySource {
-            requests: plan.traffic.routes.iter().map(|route| route.request.clone()).collect(),
+            route_requests: plan.traffic.routes.iter().map(|route| route.request.clone()).collect(),
             host: host_field(plan).into(),
             keep_alive: plan.connection_plan.keep_alive,
             listed: Arc::clone(listed),
@@ -93,7 +93,7 @@ impl ReplaySource {
     /// route.
     pub fn write(&mut self, exchange: u32, user: u64, like: &EncodedRequest) {
         let Some(entry) = self.entry_for_user(user).copied() else { return };
-        let Request { method, target: _, headers, body } = &self.requests[usize::from(entry.route)];
+        let Request { method, target: _, headers, body } = &self.route_requests[usize::from(entry.route)];
         let target = self.listed.targets.get(entry.target);
         let parts = h1::RequestParts { method, target, host: &self.host, headers, body, keep_alive: self.keep_alive };
         while self.written.len() <= exchange as usize {
@@ -112,7 +112,7 @@ impl ReplaySource {
     /// status is below 500. A logged status below 500 counts as success, even if it is an error
     /// status such as 404.
     #[inline]
-    pub fn log_has_status(&self, user: u64, status: u16) -> bool {
+    pub fn is_logged_success_status(&self, user: u64, status: u16) -> bool {
         self.listed.equals_logged_status(self.entry_index(user), status)
     }
 

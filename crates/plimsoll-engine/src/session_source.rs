@@ -38,7 +38,7 @@ pub struct ResponseCheckInput {
     /// The number of the exchange that received the response.
     pub exchange: u32,
     /// Whether the status counts as success for the route.
-    pub ok_status: bool,
+    pub has_ok_status: bool,
     /// The response time from the intended start, ns.
     pub took_ns: u64,
     /// The current time (absolute, ns).
@@ -56,7 +56,7 @@ pub struct SessionSource {
     conditions: Vec<Vec<Option<TextTemplate>>>,
     /// For each route, the numbers of the names under which values captured from its responses are
     /// stored.
-    captured: Vec<Vec<usize>>,
+    capture_numbers_by_route: Vec<Vec<usize>>,
     origin: Origin,
     /// Whether each session belongs to a new user; see
     /// [`Load::new_users`](plimsoll_model::Load::new_users).
@@ -84,7 +84,7 @@ impl SessionSource {
         let conditions = traffic.scenarios.iter().map(|scenario| scenario.ops.iter().map(condition).collect());
         Ok(SessionSource {
             conditions: conditions.collect::<Result<_, _>>()?,
-            captured: captured.collect(),
+            capture_numbers_by_route: captured.collect(),
             sessions: UserSessions::new(
                 traffic.scenarios.clone(),
                 plan.load.seed,
@@ -172,8 +172,8 @@ impl SessionSource {
     }
 
     /// Returns whether the active session of `user` needs a connection of its own.
-    pub fn has_own_connection(&self, user: u64) -> bool {
-        self.sessions.has_own_connection(user)
+    pub fn needs_own_connection(&self, user: u64) -> bool {
+        self.sessions.needs_own_connection(user)
     }
 
     /// Returns the slot of the connection that only the session of `user` uses; `None` if the
@@ -194,7 +194,7 @@ impl SessionSource {
     pub fn fill_request(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
         let unix_ms = now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000;
         let unique = self.users.unique_row(user);
-        let form = self.filled.routes[usize::from(route)].template.as_ref();
+        let form = self.filled.routes[usize::from(route)].request_builder.as_ref();
         let Some((session, form)) = self.sessions.active_session_mut(user).zip(form) else { return false };
         session.requests_prepared += 1;
         let session = &*session;
@@ -247,10 +247,10 @@ impl SessionSource {
             let scope = CookieScope { host, target, https, now_s };
             answer.field_values("set-cookie").for_each(|field| session.cookies.store_cookie(field, scope));
         }
-        if !input.ok_status {
+        if !input.has_ok_status {
             return None;
         }
-        let (sessions, numbers) = (&mut self.sessions, &self.captured[usize::from(route)]);
+        let (sessions, numbers) = (&mut self.sessions, &self.capture_numbers_by_route[usize::from(route)]);
         let checks = self.filled.routes[usize::from(route)].checks.as_mut()?;
         checks.check_response(answer, input.took_ns, &mut |capture, value| {
             sessions.store_captured_value(user, numbers[capture], value)
@@ -260,7 +260,7 @@ impl SessionSource {
     /// Stores an invented value for each capture of a route, as if a response had arrived. `value`
     /// returns the invented value for the number of a capture name.
     pub fn store_invented_captures(&mut self, user: u64, route: RouteNumber, value: &dyn Fn(usize) -> String) {
-        for number in &self.captured[usize::from(route)] {
+        for number in &self.capture_numbers_by_route[usize::from(route)] {
             self.sessions.store_captured_value(user, *number, value(*number).as_bytes());
         }
     }
@@ -270,7 +270,7 @@ impl SessionSource {
 fn fill_context(session: &UserSession, unique: u64, unix_ms: u64) -> FillContext<'_> {
     FillContext {
         number: session.number,
-        request: session.requests_prepared,
+        request_number: session.requests_prepared,
         unique,
         unix_ms,
         captured: &session.captured,
@@ -280,7 +280,7 @@ fn fill_context(session: &UserSession, unique: u64, unix_ms: u64) -> FillContext
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Source;
+    use crate::source::RequestSource;
     use plimsoll_model::data::{RowChoice, ValueTable};
     use plimsoll_model::expect::{CaptureSource, ResponseCapture};
     use plimsoll_model::session::{Scenario, ThinkTime};
@@ -327,7 +327,7 @@ mod tests {
 
     /// Returns the requests of a user's next session if every response has the header fields
     /// `fields`.
-    fn next_session_requests(source: &mut Source, user: u64, fields: &str) -> Vec<String> {
+    fn next_session_requests(source: &mut RequestSource, user: u64, fields: &str) -> Vec<String> {
         let (mut asked, mut last) = (Vec::new(), None);
         loop {
             let route = match source.next_action(user, last.as_ref()) {
@@ -339,7 +339,7 @@ mod tests {
             asked.push(String::from_utf8(source.request(exchange, route).h1().to_vec()).expect("text"));
             let mut answer = StoredResponse::default();
             answer.begin_response(Some(fields.as_bytes()), false);
-            let of = ResponseCheckInput { user, route, exchange, ok_status: true, took_ns: 1, now_ns: 5 };
+            let of = ResponseCheckInput { user, route, exchange, has_ok_status: true, took_ns: 1, now_ns: 5 };
             let outcome = match source.check_response(of, &answer) {
                 None => Outcome::Success,
                 Some(miss) => Outcome::Failed(miss.failure),
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn captures_are_used_in_later_requests() {
-        let whole = Source::compile(&login_scenario_plan()).expect("compiles");
+        let whole = RequestSource::compile(&login_scenario_plan()).expect("compiles");
         let mut source = whole.for_worker(Stripe::WHOLE_SCHEDULE, Some(2));
         let fields = "x-token: t0k\r\nset-cookie: sid=7; Path=/shop\r\nset-cookie: all=1; Path=/\r\n";
         let first = next_session_requests(&mut source, 1, fields);
@@ -370,7 +370,8 @@ mod tests {
         // If each session belongs to a new user, each session begins with the login.
         let mut newcomers = login_scenario_plan();
         newcomers.load.new_users = true;
-        let mut source = Source::compile(&newcomers).expect("compiles").for_worker(Stripe::WHOLE_SCHEDULE, Some(2));
+        let mut source =
+            RequestSource::compile(&newcomers).expect("compiles").for_worker(Stripe::WHOLE_SCHEDULE, Some(2));
         for turn in 0..2 {
             let asked = next_session_requests(&mut source, 1, fields);
             assert!(asked.len() == 4 && asked[0].starts_with("GET /login?u="), "{turn}: {asked:?}");
@@ -379,7 +380,7 @@ mod tests {
         // A scenario that ignores cookies sends none, but captured values are kept.
         let mut plain = login_scenario_plan();
         plain.traffic.scenarios[0].cookies = false;
-        let mut source = Source::compile(&plain).expect("compiles").for_worker(Stripe::WHOLE_SCHEDULE, Some(2));
+        let mut source = RequestSource::compile(&plain).expect("compiles").for_worker(Stripe::WHOLE_SCHEDULE, Some(2));
         let asked = next_session_requests(&mut source, 1, fields);
         assert!(asked.len() == 4 && asked[1].contains("Bearer t0k"), "{asked:?}");
         assert!(asked.iter().all(|it| !it.contains("Cookie")), "{asked:?}");
@@ -394,7 +395,7 @@ mod tests {
 
     #[test]
     fn requests_depend_on_the_seed_and_not_on_the_workers() {
-        let whole = Source::compile(&login_scenario_plan()).expect("compiles");
+        let whole = RequestSource::compile(&login_scenario_plan()).expect("compiles");
         let asked = |of: u64| -> Vec<Vec<String>> {
             let user = |user: u64| {
                 let mut source = whole.for_worker(Stripe::new(user % of, of), Some(6));

@@ -231,7 +231,7 @@ impl UserSessions {
     }
 
     /// Returns whether each session of the scenario of `user` needs a connection of its own.
-    pub fn has_own_connection(&self, user: u64) -> bool {
+    pub fn needs_own_connection(&self, user: u64) -> bool {
         self.active_scenario(user).is_some_and(|scenario| scenario.own_connection)
     }
 

@@ -3,7 +3,8 @@
 //!
 //! A user sends its requests in sequence until [`UserAction::End`]. After [`UserAction::End`], an
 //! arrival of an open loop is done, and a user of a closed loop begins again. Every kind of source
-//! is a variant of [`Source`], so that a load of a single URL costs only one branch per request.
+//! is a variant of [`RequestSource`], so that a load of a single URL costs only one branch per
+//! request.
 //!
 //! Not here: when a user begins, and which connection it uses.
 
@@ -25,7 +26,7 @@ use plimsoll_wire::{Author, EncodedRequest, ResponsePiece, ResponseTimes};
 
 /// A source of requests: encoded requests, and the rule that selects each user's next request.
 #[derive(Debug)]
-pub enum Source {
+pub enum RequestSource {
     /// A single request, which each user sends once.
     Single([EncodedRoute; 1]),
     /// Each user sends one request, which is drawn at random by weight.
@@ -41,10 +42,10 @@ pub enum Source {
     Script { routes: Vec<EncodedRoute>, steps: Vec<UserAction>, at: std::collections::HashMap<u64, usize> },
 }
 
-impl Source {
+impl RequestSource {
     /// Compiles the source of `plan`: encodes its fixed requests, and compiles its templates and
     /// checks.
-    pub fn compile(plan: &Plan) -> Result<Source, RequestEncodeError> {
+    pub fn compile(plan: &Plan) -> Result<RequestSource, RequestEncodeError> {
         let unix_offset_ns = unix_offset_ns();
         let (names, mut values) = (TemplateNames::new(plan), TemplateValues::new(plan));
         let cookies = plan.traffic.choice == RouteChoice::Scenarios;
@@ -62,19 +63,19 @@ impl Source {
             && only.redirects_max == 0
             && plan.traffic.choice == RouteChoice::Weighted
         {
-            return Ok(Source::Single([compiler.compile(only)?]));
+            return Ok(RequestSource::Single([compiler.compile(only)?]));
         }
         let routes = plan.traffic.routes.iter().map(|route| compiler.compile(route)).collect::<Result<_, _>>()?;
         let users = WorkerUsers::new(Stripe::WHOLE_SCHEDULE, None, values.unique_row_count());
         let filled = |routes| FilledRoutes::new(routes, values, unix_offset_ns);
         Ok(match plan.traffic.choice {
-            RouteChoice::Weighted => Source::Weighted(MixSource::new(plan, filled(routes), users)),
+            RouteChoice::Weighted => RequestSource::Weighted(MixSource::new(plan, filled(routes), users)),
             RouteChoice::Scenarios => {
-                Source::Sessions(Box::new(SessionSource::new(plan, &names, filled(routes), users)?))
+                RequestSource::Sessions(Box::new(SessionSource::new(plan, &names, filled(routes), users)?))
             }
             RouteChoice::RequestList => {
                 let listed = plan.traffic.request_list.as_ref().ok_or(RequestEncodeError::MissingRequestList)?;
-                Source::Replayed { routes, requests: ReplaySource::compile(plan, listed)? }
+                RequestSource::Replayed { routes, requests: ReplaySource::compile(plan, listed)? }
             }
         })
     }
@@ -84,15 +85,15 @@ impl Source {
         mut self,
         plan: &Plan,
         texts: &RouteMessageConverters,
-    ) -> Result<Source, RequestEncodeError> {
+    ) -> Result<RequestSource, RequestEncodeError> {
         let routes = match &mut self {
-            Source::Single(routes) => &mut routes[..],
-            Source::Weighted(weighted) => &mut weighted.filled.routes,
-            Source::Sessions(sessions) => &mut sessions.filled.routes,
-            Source::Authored(routes, _) => &mut routes[..],
-            Source::Replayed { routes, .. } => routes,
+            RequestSource::Single(routes) => &mut routes[..],
+            RequestSource::Weighted(weighted) => &mut weighted.filled.routes,
+            RequestSource::Sessions(sessions) => &mut sessions.filled.routes,
+            RequestSource::Authored(routes, _) => &mut routes[..],
+            RequestSource::Replayed { routes, .. } => routes,
             #[cfg(test)]
-            Source::Script { routes, .. } => routes,
+            RequestSource::Script { routes, .. } => routes,
         };
         for (route, text) in routes.iter_mut().zip(texts) {
             text.as_ref().map_or(Ok(()), |text| route.set_grpc_converter(plan, text))?;
@@ -102,53 +103,53 @@ impl Source {
 
     /// Returns the source of one worker. `stripe` is the worker's share of the load; `users` is the
     /// number of users of a closed loop.
-    pub fn for_worker(&self, stripe: Stripe, users: Option<u64>) -> Source {
+    pub fn for_worker(&self, stripe: Stripe, users: Option<u64>) -> RequestSource {
         match self {
-            Source::Single(routes) => Source::Single(routes.clone()),
-            Source::Weighted(weighted) => {
+            RequestSource::Single(routes) => RequestSource::Single(routes.clone()),
+            RequestSource::Weighted(weighted) => {
                 let mut weighted = weighted.clone();
                 weighted.users = WorkerUsers::new(stripe, users, weighted.filled.values.unique_row_count());
-                Source::Weighted(weighted)
+                RequestSource::Weighted(weighted)
             }
-            Source::Sessions(sessions) => {
+            RequestSource::Sessions(sessions) => {
                 let mut sessions = sessions.clone();
                 sessions.set_users(WorkerUsers::new(stripe, users, sessions.filled.values.unique_row_count()));
-                Source::Sessions(sessions)
+                RequestSource::Sessions(sessions)
             }
             // An author (script) belongs to a single worker, so the copy of the source for another
             // worker has no author.
-            Source::Authored(routes, _) => Source::Single(routes.clone()),
-            Source::Replayed { routes, requests } => {
+            RequestSource::Authored(routes, _) => RequestSource::Single(routes.clone()),
+            RequestSource::Replayed { routes, requests } => {
                 let mut requests = requests.clone();
                 requests.set_users(WorkerUsers::new(stripe, users, None));
-                Source::Replayed { routes: routes.clone(), requests }
+                RequestSource::Replayed { routes: routes.clone(), requests }
             }
             #[cfg(test)]
-            Source::Script { routes, steps, at } => {
-                Source::Script { routes: routes.clone(), steps: steps.clone(), at: at.clone() }
+            RequestSource::Script { routes, steps, at } => {
+                RequestSource::Script { routes: routes.clone(), steps: steps.clone(), at: at.clone() }
             }
         }
     }
 
     /// Returns a source whose requests `author` (a script) writes. All figures count the requests
     /// of the author (script) under the first route.
-    pub fn with_author(self, author: Box<dyn Author>, is_open: bool) -> Source {
-        let route = EncodedRoute { template: None, ..self.route(0).clone() };
+    pub fn with_author(self, author: Box<dyn Author>, is_open: bool) -> RequestSource {
+        let route = EncodedRoute { request_builder: None, ..self.route(0).clone() };
         let authored = AuthorSource::new(route.request.clone(), author, is_open);
-        Source::Authored([route], Box::new(authored))
+        RequestSource::Authored([route], Box::new(authored))
     }
 
     /// Returns all routes of the source, by number.
     #[inline]
     pub fn routes(&self) -> &[EncodedRoute] {
         match self {
-            Source::Single(routes) => routes,
-            Source::Weighted(weighted) => &weighted.filled.routes,
-            Source::Sessions(sessions) => &sessions.filled.routes,
-            Source::Authored(routes, _) => routes,
-            Source::Replayed { routes, .. } => routes,
+            RequestSource::Single(routes) => routes,
+            RequestSource::Weighted(weighted) => &weighted.filled.routes,
+            RequestSource::Sessions(sessions) => &sessions.filled.routes,
+            RequestSource::Authored(routes, _) => routes,
+            RequestSource::Replayed { routes, .. } => routes,
             #[cfg(test)]
-            Source::Script { routes, .. } => routes,
+            RequestSource::Script { routes, .. } => routes,
         }
     }
 
@@ -163,7 +164,7 @@ impl Source {
     #[inline]
     pub fn ensure_request_ready(&mut self) -> bool {
         match self {
-            Source::Authored(_, authored) => authored.prepare_batch(),
+            RequestSource::Authored(_, authored) => authored.prepare_batch(),
             _ => true,
         }
     }
@@ -172,7 +173,7 @@ impl Source {
     #[inline]
     pub fn message_count(&self, exchange: u32) -> u32 {
         match self {
-            Source::Authored(_, authored) => authored.request(exchange).messages(),
+            RequestSource::Authored(_, authored) => authored.request(exchange).messages(),
             _ => 1,
         }
     }
@@ -181,7 +182,7 @@ impl Source {
     /// arrival does not start.
     pub fn messages_per_arrival(&self) -> u32 {
         match self {
-            Source::Authored(_, authored) => authored.messages,
+            RequestSource::Authored(_, authored) => authored.messages,
             _ => 1,
         }
     }
@@ -189,13 +190,13 @@ impl Source {
     /// Returns whether an author (script) wants the responses, with head and content.
     #[inline]
     pub fn wants_responses(&self) -> bool {
-        matches!(self, Source::Authored(_, authored) if authored.wants_responses)
+        matches!(self, RequestSource::Authored(_, authored) if authored.wants_responses)
     }
 
     /// Stores a piece of a response for the author (script).
     #[cold]
     pub fn add_response_piece(&mut self, exchange: u32, piece: ResponsePiece) {
-        if let Source::Authored(_, authored) = self {
+        if let RequestSource::Authored(_, authored) = self {
             authored.add_response_piece(exchange, piece);
         }
     }
@@ -203,7 +204,7 @@ impl Source {
     /// Reports to the author (script) that `exchange` ended without a response.
     #[cold]
     pub fn report_missing_response(&mut self, exchange: u32, failure: RequestFailure, times: ResponseTimes) {
-        if let Source::Authored(_, authored) = self {
+        if let RequestSource::Authored(_, authored) = self {
             authored.report_missing_response(exchange, failure, times);
         }
     }
@@ -211,7 +212,7 @@ impl Source {
     /// Reports the TLS parameters of a newly opened connection to the author (script).
     #[cold]
     pub fn report_tls_parameters(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
-        if let Source::Authored(_, authored) = self
+        if let RequestSource::Authored(_, authored) = self
             && authored.wants_responses
         {
             authored.report_tls_parameters(agreed);
@@ -232,7 +233,7 @@ impl Source {
         ends: (bool, bool),
     ) -> bool {
         match self {
-            Source::Authored(_, authored) => authored.report_response(exchange, status, piece, times, ends),
+            RequestSource::Authored(_, authored) => authored.report_response(exchange, status, piece, times, ends),
             _ => false,
         }
     }
@@ -242,7 +243,7 @@ impl Source {
     #[inline]
     pub fn prepare_request(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
         match self {
-            Source::Weighted(weighted) => match &weighted.filled.routes[usize::from(route)].template {
+            RequestSource::Weighted(weighted) => match &weighted.filled.routes[usize::from(route)].request_builder {
                 Some(form) if form.has_template() => {
                     weighted.fill_request(exchange, user, route, now_ns);
                     true
@@ -253,12 +254,12 @@ impl Source {
                 }
                 None => false,
             },
-            Source::Sessions(sessions) => sessions.fill_request(exchange, user, route, now_ns),
-            Source::Authored(_, authored) => {
+            RequestSource::Sessions(sessions) => sessions.fill_request(exchange, user, route, now_ns),
+            RequestSource::Authored(_, authored) => {
                 authored.assign_batch(exchange);
                 true
             }
-            Source::Replayed { routes, requests } => {
+            RequestSource::Replayed { routes, requests } => {
                 requests.write(exchange, user, &routes[usize::from(route)].request);
                 true
             }
@@ -271,10 +272,12 @@ impl Source {
     pub fn request(&self, exchange: u32, route: RouteNumber) -> &EncodedRequest {
         let of_route = self.route(route);
         match self {
-            Source::Weighted(weighted) if of_route.template.is_some() => weighted.filled.request(exchange, route),
-            Source::Sessions(sessions) => sessions.filled.request(exchange, route),
-            Source::Authored(_, authored) => authored.request(exchange),
-            Source::Replayed { requests, .. } => requests.request(exchange),
+            RequestSource::Weighted(weighted) if of_route.request_builder.is_some() => {
+                weighted.filled.request(exchange, route)
+            }
+            RequestSource::Sessions(sessions) => sessions.filled.request(exchange, route),
+            RequestSource::Authored(_, authored) => authored.request(exchange),
+            RequestSource::Replayed { requests, .. } => requests.request(exchange),
             _ => &of_route.request,
         }
     }
@@ -291,8 +294,8 @@ impl Source {
         now_ns: u64,
     ) -> Result<(), RedirectRefusal> {
         match self {
-            Source::Weighted(weighted) => weighted.prepare_redirect(of, route, to, now_ns),
-            Source::Sessions(sessions) => sessions.prepare_redirect(of, route, to, now_ns),
+            RequestSource::Weighted(weighted) => weighted.prepare_redirect(of, route, to, now_ns),
+            RequestSource::Sessions(sessions) => sessions.prepare_redirect(of, route, to, now_ns),
             _ => Err(RedirectRefusal::TooManyRedirects),
         }
     }
@@ -302,15 +305,15 @@ impl Source {
     #[inline(never)]
     pub fn check_response(&mut self, input: ResponseCheckInput, answer: &StoredResponse) -> Option<FailedCheck> {
         let routes = match self {
-            Source::Single(routes) => &mut routes[..],
-            Source::Weighted(weighted) => &mut weighted.filled.routes,
-            Source::Sessions(sessions) => return sessions.check_response(input, answer),
-            Source::Authored(routes, _) => &mut routes[..],
-            Source::Replayed { routes, .. } => routes,
+            RequestSource::Single(routes) => &mut routes[..],
+            RequestSource::Weighted(weighted) => &mut weighted.filled.routes,
+            RequestSource::Sessions(sessions) => return sessions.check_response(input, answer),
+            RequestSource::Authored(routes, _) => &mut routes[..],
+            RequestSource::Replayed { routes, .. } => routes,
             #[cfg(test)]
-            Source::Script { routes, .. } => routes,
+            RequestSource::Script { routes, .. } => routes,
         };
-        let checks = routes[usize::from(input.route)].checks.as_mut().filter(|_| input.ok_status)?;
+        let checks = routes[usize::from(input.route)].checks.as_mut().filter(|_| input.has_ok_status)?;
         checks.check_response(answer, input.took_ns, &mut |_, _| {})
     }
 
@@ -323,14 +326,14 @@ impl Source {
     #[inline]
     pub fn is_success_status(&self, route: RouteNumber, user: u64, status: u16) -> bool {
         self.route(route).ok_status.contains(status)
-            || matches!(self, Source::Replayed { requests, .. } if requests.log_has_status(user, status))
+            || matches!(self, RequestSource::Replayed { requests, .. } if requests.is_logged_success_status(user, status))
     }
 
     /// Returns whether the status of a response to `user` differs from the status in the replayed
     /// log.
     #[inline]
     pub fn differs_from_logged_status(&self, user: u64, status: u16) -> bool {
-        matches!(self, Source::Replayed { requests, .. } if requests.differs_from_logged_status(user, status))
+        matches!(self, RequestSource::Replayed { requests, .. } if requests.differs_from_logged_status(user, status))
     }
 
     /// Returns the converted content of the route's last response; `None` if the content was used
@@ -343,9 +346,9 @@ impl Source {
     /// used, or the author (script) has stopped.
     pub fn has_no_more_requests(&self) -> bool {
         match self {
-            Source::Weighted(weighted) => weighted.users.is_out_of_unique_rows(),
-            Source::Sessions(sessions) => sessions.users.is_out_of_unique_rows(),
-            Source::Authored(_, authored) => authored.stop_reason.is_some(),
+            RequestSource::Weighted(weighted) => weighted.users.is_out_of_unique_rows(),
+            RequestSource::Sessions(sessions) => sessions.users.is_out_of_unique_rows(),
+            RequestSource::Authored(_, authored) => authored.stop_reason.is_some(),
             _ => false,
         }
     }
@@ -353,7 +356,7 @@ impl Source {
     /// Returns whether the author (script) has stopped. After the author (script) has stopped, no
     /// user may send another request, whatever the schedule says.
     pub fn has_script_stopped(&self) -> bool {
-        matches!(self, Source::Authored(_, authored) if authored.stop_reason.is_some())
+        matches!(self, RequestSource::Authored(_, authored) if authored.stop_reason.is_some())
     }
 
     /// Returns the next action of `user`. `last` is the result of the user's last request; `None`
@@ -361,23 +364,26 @@ impl Source {
     #[inline]
     pub fn next_action(&mut self, user: u64, last: Option<&LastRequest>) -> UserAction {
         match self {
-            Source::Single(_) if last.is_none() => UserAction::Send(0),
-            Source::Weighted(weighted) if last.is_none() => {
+            RequestSource::Single(_) if last.is_none() => UserAction::Send(0),
+            RequestSource::Weighted(weighted) if last.is_none() => {
                 weighted.draw_route(user).map_or(UserAction::End, UserAction::Send)
             }
-            Source::Sessions(sessions) => sessions.next(user, last),
-            Source::Replayed { requests, .. } if last.is_none() => {
+            RequestSource::Sessions(sessions) => sessions.next(user, last),
+            RequestSource::Replayed { requests, .. } if last.is_none() => {
                 requests.begin(user);
                 requests.route_for_user(user).map_or(UserAction::End, UserAction::Send)
             }
-            Source::Authored(_, authored) if last.is_none() => match authored.user_delay_ns() {
+            RequestSource::Authored(_, authored) if last.is_none() => match authored.user_delay_ns() {
                 None => UserAction::End,
                 Some(0) => UserAction::Send(0),
                 Some(ns) => UserAction::Wait(ns, 0),
             },
-            Source::Single(_) | Source::Weighted(_) | Source::Authored(..) | Source::Replayed { .. } => UserAction::End,
+            RequestSource::Single(_)
+            | RequestSource::Weighted(_)
+            | RequestSource::Authored(..)
+            | RequestSource::Replayed { .. } => UserAction::End,
             #[cfg(test)]
-            Source::Script { steps, at, .. } => {
+            RequestSource::Script { steps, at, .. } => {
                 let at = at.entry(user).or_default();
                 *at = if last.is_none() { 0 } else { *at + 1 };
                 steps.get(*at).copied().unwrap_or(UserAction::End)
@@ -389,7 +395,7 @@ impl Source {
     #[inline]
     pub fn sessions(&mut self) -> Option<&mut SessionSource> {
         match self {
-            Source::Sessions(sessions) => Some(sessions),
+            RequestSource::Sessions(sessions) => Some(sessions),
             _ => None,
         }
     }
@@ -403,13 +409,13 @@ impl Source {
     /// Returns whether any session is active.
     #[inline]
     pub fn has_active_sessions(&self) -> bool {
-        matches!(self, Source::Sessions(sessions) if sessions.has_active_sessions())
+        matches!(self, RequestSource::Sessions(sessions) if sessions.has_active_sessions())
     }
 
     /// Returns the number of active sessions that count in the measured window.
     pub fn active_measured_sessions(&self) -> u64 {
         match self {
-            Source::Sessions(sessions) => sessions.active_measured_sessions(),
+            RequestSource::Sessions(sessions) => sessions.active_measured_sessions(),
             _ => 0,
         }
     }
@@ -440,7 +446,7 @@ mod tests {
         plan
     }
 
-    fn draw_route(source: &mut Source, user: u64) -> usize {
+    fn draw_route(source: &mut RequestSource, user: u64) -> usize {
         match source.next_action(user, None) {
             UserAction::Send(route) => {
                 let last = LastRequest { route, status: 200, outcome: Outcome::Success };
@@ -454,7 +460,7 @@ mod tests {
     #[test]
     fn routes_are_drawn_by_weight() {
         let weights = [80, 0, 15, 5];
-        let whole = Source::compile(&plan_with_weights(&weights)).expect("compiles");
+        let whole = RequestSource::compile(&plan_with_weights(&weights)).expect("compiles");
         assert!(whole.routes()[2].request.h1().starts_with(b"GET /2 "));
         // The load is a hundred thousand arrivals, or one user with as many requests.
         for users in [None, Some(1)] {
@@ -469,7 +475,7 @@ mod tests {
     }
 
     /// Returns the requests of each user in a closed loop that is divided among `of` workers.
-    fn user_requests(whole: &Source, of: u64, users: u64, turns: u64) -> Vec<Vec<String>> {
+    fn user_requests(whole: &RequestSource, of: u64, users: u64, turns: u64) -> Vec<Vec<String>> {
         let of_user = |user: u64| {
             let mut source = whole.for_worker(Stripe::new(user % of, of), Some(users));
             let mut request = |turn| {
@@ -490,7 +496,7 @@ mod tests {
             route.request.body = b"{{ text(20) }}{{ seq() }}".to_vec();
             route.template_flags = plimsoll_model::traffic::TemplateFlags { target: true, headers: false, body: true };
         }
-        let whole = Source::compile(&plan).expect("compiles");
+        let whole = RequestSource::compile(&plan).expect("compiles");
         let one = user_requests(&whole, 1, 6, 20);
         assert!(one[0][0].starts_with("GET /1/") && one[5][1].starts_with("GET /12/"), "{one:?}");
         assert!(one[5][1].contains("\r\nContent-Length: 22\r\n\r\n") && one[5][1].ends_with("12"), "{}", one[5][1]);
@@ -501,7 +507,7 @@ mod tests {
         all.dedup();
         assert_eq!(all.len(), 120, "none is asked twice");
         plan.load.seed += 1;
-        assert_ne!(one, user_requests(&Source::compile(&plan).expect("compiles"), 1, 6, 20));
+        assert_ne!(one, user_requests(&RequestSource::compile(&plan).expect("compiles"), 1, 6, 20));
     }
 
     #[test]
@@ -512,7 +518,7 @@ mod tests {
         plan.traffic.data = vec![Arc::new(data)];
         plan.traffic.routes[0].request.target = "/{{ user.id }}".into();
         plan.traffic.routes[0].template_flags.target = true;
-        let whole = Source::compile(&plan).expect("compiles");
+        let whole = RequestSource::compile(&plan).expect("compiles");
         let mut seen = Vec::new();
         for index in 0..2 {
             let mut source = whole.for_worker(Stripe::new(index, 2), Some(4));
@@ -531,8 +537,8 @@ mod tests {
     #[test]
     fn random_routes_depend_on_the_seed_and_not_on_the_workers() {
         let mut plan = plan_with_weights(&[1, 1, 1]);
-        let whole = Source::compile(&plan).expect("compiles");
-        let arrivals = |source: &Source| -> Vec<usize> {
+        let whole = RequestSource::compile(&plan).expect("compiles");
+        let arrivals = |source: &RequestSource| -> Vec<usize> {
             (0..50).map(|n| draw_route(&mut source.for_worker(Stripe::WHOLE_SCHEDULE, None), n)).collect()
         };
         let users = |of: u64| -> Vec<Vec<usize>> {
@@ -549,14 +555,14 @@ mod tests {
         assert_ne!(users(1)[0], users(1)[1]);
         assert_eq!(arrivals(&whole), arrivals(&whole.for_worker(Stripe::new(1, 2), None)));
         plan.load.seed += 1;
-        assert_ne!(arrivals(&whole), arrivals(&Source::compile(&plan).expect("compiles")));
+        assert_ne!(arrivals(&whole), arrivals(&RequestSource::compile(&plan).expect("compiles")));
     }
 
     #[test]
     fn a_request_list_is_sent_in_order() {
         let mut plan = plan_with_weights(&[1, 1]);
         (plan.traffic.routes[1].request.method, plan.traffic.choice) = ("HEAD".into(), RouteChoice::RequestList);
-        assert!(matches!(Source::compile(&plan), Err(RequestEncodeError::MissingRequestList)));
+        assert!(matches!(RequestSource::compile(&plan), Err(RequestEncodeError::MissingRequestList)));
         let mut targets = RequestTargets::default();
         ["/a", "/b?c=d"].iter().for_each(|target| _ = targets.push(target));
         let entry = |(target, route, status)| RequestListEntry { target, route, status };
@@ -567,7 +573,7 @@ mod tests {
             sessions: None,
             facts: ReplayFacts::default(),
         }));
-        let mut source = Source::compile(&plan).expect("compiles").for_worker(Stripe::new(1, 2), None);
+        let mut source = RequestSource::compile(&plan).expect("compiles").for_worker(Stripe::new(1, 2), None);
         for (number, expect) in [(0, "GET /a "), (1, "HEAD /b?c=d "), (2, "GET /b?c=d ")] {
             let UserAction::Send(route) = source.next_action(number, None) else { panic!("{number}") };
             assert!(source.prepare_request(1, number, route, 0));
@@ -595,7 +601,7 @@ mod tests {
         }
         // All users share the list. The seed of the load chooses the entry of the list at which the
         // users begin.
-        let whole = Source::compile(&plan).expect("compiles");
+        let whole = RequestSource::compile(&plan).expect("compiles");
         let asked: Vec<Vec<RouteNumber>> = (0..2)
             .map(|index| {
                 let mut source = whole.for_worker(Stripe::new(index, 2), Some(2));
@@ -612,6 +618,6 @@ mod tests {
         assert_eq!(together, expect);
         let listed = plan.traffic.request_list.as_mut().expect("listed");
         Arc::make_mut(&mut Arc::make_mut(listed).targets).push("/a b").expect("room");
-        assert!(matches!(Source::compile(&plan), Err(RequestEncodeError::Request(h1::RequestError::Target(_)))));
+        assert!(matches!(RequestSource::compile(&plan), Err(RequestEncodeError::Request(h1::RequestError::Target(_)))));
     }
 }

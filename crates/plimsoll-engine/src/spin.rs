@@ -16,7 +16,7 @@ const POLL_AFTER_EVENT_NS: u64 = 2_000_000;
 const WAKE_EARLY_NS: u64 = 120_000;
 /// The maximum duration of an uninterrupted poll, ns. A longer poll shows that another thread used
 /// the core.
-const POLL_NS_MAX: u64 = 20_000;
+const UNINTERRUPTED_POLL_NS_MAX: u64 = 20_000;
 /// The length of the window in which stolen time is summed, ns. Stolen time is the time in which
 /// the worker lost its core.
 const WINDOW_NS: u64 = 10_000_000;
@@ -83,7 +83,7 @@ impl SpinPolicy {
         if events {
             self.last_event_ns = ended_ns;
         }
-        let given_away = ended_ns - began_ns > POLL_NS_MAX;
+        let given_away = ended_ns - began_ns > UNINTERRUPTED_POLL_NS_MAX;
         if wait == WaitMode::Poll && given_away {
             self.count_stolen_time(ended_ns, ended_ns - began_ns);
         }
@@ -137,8 +137,8 @@ mod tests {
         let mut spinner = SpinPolicy::new(Spin::On, true);
         for (wait, took_ns, events, in_vain) in [
             (WaitMode::Poll, 500, false, true),
-            (WaitMode::Poll, POLL_NS_MAX, false, true),
-            (WaitMode::Poll, POLL_NS_MAX + 1, false, false),
+            (WaitMode::Poll, UNINTERRUPTED_POLL_NS_MAX, false, true),
+            (WaitMode::Poll, UNINTERRUPTED_POLL_NS_MAX + 1, false, false),
             (WaitMode::Poll, 500, true, false),
             (WaitMode::Until(2_000_000), 500, false, false),
         ] {

@@ -37,7 +37,7 @@ enum RequestSection {
 /// The source of a value in a template. Names of tables and captures are resolved to indices.
 #[derive(Debug, Clone)]
 enum ValueSource {
-    Drawn(TemplateValue),
+    Generator(TemplateValue),
     Fixed(Box<str>),
     Cell {
         data: usize,
@@ -134,7 +134,7 @@ impl<'p> TemplateNames<'p> {
                     (None, None) => return Err(unknown(name)),
                 }
             }
-            drawn => ValueSource::Drawn(drawn),
+            drawn => ValueSource::Generator(drawn),
         })
     }
 
@@ -177,7 +177,7 @@ pub struct FillContext<'a> {
     pub number: u64,
     /// The number of the request within its session, from 1. The number is 0 for requests outside
     /// sessions.
-    pub request: u64,
+    pub request_number: u64,
     /// The index of the row that the session uses in tables with unique rows.
     pub unique: u64,
     /// The current time, ms since 1970.
@@ -189,7 +189,7 @@ pub struct FillContext<'a> {
 impl FillContext<'_> {
     /// Returns the context of the first request of a load.
     pub fn for_first_request(unix_ms: u64) -> FillContext<'static> {
-        FillContext { number: 0, request: 0, unique: 0, unix_ms, captured: &[] }
+        FillContext { number: 0, request_number: 0, unique: 0, unix_ms, captured: &[] }
     }
 }
 
@@ -248,7 +248,11 @@ impl TemplateValues {
     /// Returns the random number generator of one request. Each request of a session has a separate
     /// generator.
     fn request_rng(&self, turn: &FillContext) -> Rng {
-        let seed = if turn.request == 0 { self.seed } else { mix_bits(self.seed.rotate_left(32) ^ turn.request) };
+        let seed = if turn.request_number == 0 {
+            self.seed
+        } else {
+            mix_bits(self.seed.rotate_left(32) ^ turn.request_number)
+        };
         Rng::for_stream(seed, turn.number)
     }
 
@@ -275,12 +279,12 @@ impl TemplateValues {
                 CompiledTemplatePiece::Bytes(_) => {}
                 // Random values that need no escape in any section of a request, such as numbers,
                 // are written directly.
-                CompiledTemplatePiece::Value(ValueSource::Drawn(value), _) if needs_no_escape(value) => {
-                    append_random_value(value, turn, rng, out)
+                CompiledTemplatePiece::Value(ValueSource::Generator(value), _) if needs_no_escape(value) => {
+                    append_generated_value(value, turn, rng, out)
                 }
-                CompiledTemplatePiece::Value(ValueSource::Drawn(value), writing) => {
+                CompiledTemplatePiece::Value(ValueSource::Generator(value), writing) => {
                     scratch.clear();
-                    append_random_value(value, turn, rng, &mut scratch);
+                    append_generated_value(value, turn, rng, &mut scratch);
                     append_escaped(&scratch, *writing, within, out);
                 }
                 CompiledTemplatePiece::Value(ValueSource::Fixed(text), writing) => {
@@ -308,7 +312,7 @@ impl TemplateValues {
             // of the session, the request and the use.
             RowChoice::Sequential if rows.each_use => {
                 self.uses += 1;
-                rows.choose_row(turn.number.wrapping_add(turn.request).wrapping_add(self.uses - 1), rng, ranks)
+                rows.choose_row(turn.number.wrapping_add(turn.request_number).wrapping_add(self.uses - 1), rng, ranks)
             }
             RowChoice::Sequential => rows.choose_row(turn.number, rng, ranks),
             _ if rows.each_use => rows.choose_row(turn.number, rng, ranks),
@@ -424,8 +428,8 @@ fn compile_body(names: &TemplateNames, body: &[u8]) -> Result<Vec<CompiledTempla
     Ok(pieces)
 }
 
-/// Draws a random value for a placeholder, and appends it to `out`.
-fn append_random_value(value: &TemplateValue, turn: &FillContext, rng: &mut Rng, out: &mut String) {
+/// Generates the value of a placeholder, and appends the value to `out`.
+fn append_generated_value(value: &TemplateValue, turn: &FillContext, rng: &mut Rng, out: &mut String) {
     match value {
         TemplateValue::Int { from, to } => {
             let span = to.wrapping_sub(*from) as u64;
@@ -580,7 +584,7 @@ mod tests {
     use plimsoll_model::{LoadCurve, LoadShape};
 
     const SAMPLE_FILL_CONTEXT: FillContext<'static> =
-        FillContext { number: 6, request: 0, unique: 1, unix_ms: 1_795_310_187_042, captured: &[] };
+        FillContext { number: 6, request_number: 0, unique: 1, unix_ms: 1_795_310_187_042, captured: &[] };
 
     fn plan_with_tables() -> Plan {
         let mut plan = Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) });

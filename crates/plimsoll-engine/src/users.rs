@@ -35,12 +35,12 @@ pub struct WorkerUsers {
     stripe: Stripe,
     /// The number of users of a closed loop in the whole load. 0 for an open loop, where each
     /// arrival is a new user.
-    users: u64,
+    users_total: u64,
     /// How often each user has started, by user number. Empty for an open loop, where each arrival
     /// is a new user.
     start_counts: Vec<u64>,
     /// The number of rows in the shortest data table with unique rows; `None` without such tables.
-    rows: Option<u64>,
+    unique_row_count: Option<u64>,
     /// The unique row that each user currently has, by user number.
     unique_rows: Vec<u64>,
     /// The number of unique rows that this worker has taken.
@@ -49,16 +49,16 @@ pub struct WorkerUsers {
 }
 
 impl WorkerUsers {
-    /// Creates the users of one worker. `stripe` is the worker's share of the load, `users` the
-    /// number of users of a closed loop, and `rows` the number of unique rows.
-    pub fn new(stripe: Stripe, users: Option<u64>, rows: Option<u64>) -> WorkerUsers {
+    /// Creates the users of one worker. `stripe` is the worker's share of the load. `users` is the
+    /// number of users of a closed loop, and `unique_row_count` the number of unique rows.
+    pub fn new(stripe: Stripe, users: Option<u64>, unique_row_count: Option<u64>) -> WorkerUsers {
         let start_counts = vec![0; users.map_or(0, |users| stripe.count_items_below(users)) as usize];
-        let unique_rows = vec![0; start_counts.len() * usize::from(rows.is_some())];
+        let unique_rows = vec![0; start_counts.len() * usize::from(unique_row_count.is_some())];
         WorkerUsers {
             stripe,
-            users: users.unwrap_or(0),
+            users_total: users.unwrap_or(0),
             start_counts,
-            rows,
+            unique_row_count,
             unique_rows,
             unique_taken: 0,
             is_used_up: false,
@@ -72,7 +72,7 @@ impl WorkerUsers {
         if let Some(begun) = self.start_counts.get_mut(user as usize) {
             *begun += 1;
         }
-        match self.rows {
+        match self.unique_row_count {
             None => Some(()),
             Some(rows) => self.take_row(user, rows),
         }
@@ -83,7 +83,7 @@ impl WorkerUsers {
     #[inline]
     pub fn start_number(&self, user: u64) -> u64 {
         match self.start_counts.get(user as usize) {
-            Some(begun) => begun.saturating_sub(1) * self.users + self.stripe.nth_item(user),
+            Some(begun) => begun.saturating_sub(1) * self.users_total + self.stripe.nth_item(user),
             None => user,
         }
     }

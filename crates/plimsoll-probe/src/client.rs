@@ -285,7 +285,9 @@ impl SingleRequest<'_> {
                     }
                     ConnectionEvent::Piece { piece, .. } if !heard(&piece) => return Err(NoResponse::TooLong),
                     // No action is needed: the loop sends pending bytes before its next read.
-                    ConnectionEvent::Piece { .. } | ConnectionEvent::HasBytesToSend | ConnectionEvent::WindowEmpty => {}
+                    ConnectionEvent::Piece { .. }
+                    | ConnectionEvent::HasBytesToSend
+                    | ConnectionEvent::WindowNearlyEmpty => {}
                     // `AnsweredWithMore` cannot occur, because a request of this module consists of
                     // a single message.
                     ConnectionEvent::AnsweredWithMore { .. } => {}
@@ -313,7 +315,7 @@ impl SingleRequest<'_> {
                     // GOAWAY.
                     ConnectionEvent::GoAway { .. } => {}
                     ConnectionEvent::Surplus(_) => return Err(NoResponse::Exchange(ProtocolError::Surplus.into())),
-                    ConnectionEvent::Ended => return handle_close(&mut conn, stands),
+                    ConnectionEvent::TlsStreamEnded => return handle_close(&mut conn, stands),
                     ConnectionEvent::TlsFailed(reason) => {
                         // The TLS alert tells the server why TLS failed; a failure to send the
                         // alert does not matter.

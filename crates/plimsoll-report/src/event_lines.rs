@@ -190,7 +190,7 @@ pub fn load_end_line(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64)
         generator_limited: summary.generator.is_limit,
         interference_cores: summary.interference.cores,
         trial: outcome.map(|outcome| TrialFields::new(outcome, &trial.run)),
-        load_line_rps: outcome.and(findings.as_ref()).map(|findings| findings.load_line_rps.into()),
+        load_line_rps: outcome.and(findings.as_ref()).map(|findings| findings.load_line.into()),
         elapsed_s: elapsed_ns as f64 / 1e9,
     })
 }

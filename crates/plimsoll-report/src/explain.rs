@@ -32,7 +32,7 @@ pub(crate) fn explain_answer(explanation: &Explanation) -> String {
 /// Returns the headings of the three steady loads: low, at the load line, and above the load line.
 /// If no load line was found, the middle load is near the peak throughput.
 pub(crate) fn level_headings(findings: &Findings) -> [&'static str; 3] {
-    match findings.load_line_rps.rps > 0.0 {
+    match findings.load_line.rps > 0.0 {
         true => ["low load", "at the line", "past it"],
         false => ["low load", "near the peak", "past it"],
     }

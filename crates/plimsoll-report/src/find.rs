@@ -18,16 +18,16 @@ use std::net::IpAddr;
 /// Returns in words the reason why a search ended.
 pub fn stop_reason_text(stopped_by: StopReason) -> &'static str {
     match stopped_by {
-        StopReason::Width => "the interval of the load line is narrow enough",
+        StopReason::PrecisionReached => "the interval of the load line is narrow enough",
         StopReason::Budget => "the time budget was exhausted",
-        StopReason::Client => "the load generator could not offer a higher rate",
+        StopReason::GeneratorLimited => "the load generator could not offer a higher rate",
         StopReason::Disturbed => "other processes used the machine during most of the trials",
         StopReason::MaxRate => "--max-rate was reached",
         StopReason::LowestFails => "the lowest load already breaks the SLO",
         StopReason::Stalls => "the server's stalls break the SLO at every rate",
         StopReason::NothingSucceeds => "no request succeeded",
         StopReason::NothingAnswered => "no response arrived",
-        StopReason::Gone => "the server accepts no connections",
+        StopReason::ServerLost => "the server accepts no connections",
         StopReason::Interrupted => "interrupted",
     }
 }
@@ -35,7 +35,7 @@ pub fn stop_reason_text(stopped_by: StopReason) -> &'static str {
 /// Formats the result of a search as one sentence: the load line, or why none was found. The doubts
 /// (evidence against the load line) follow in the same sentence.
 pub(crate) fn find_answer(findings: &Findings, doubts: &Doubts) -> String {
-    let LoadLine { rps, lower, upper, has_estimate: provable, .. } = findings.load_line_rps;
+    let LoadLine { rps, lower, upper, has_estimate: provable, .. } = findings.load_line;
     let counted = findings.rate_unit;
     let slo = &findings.slo;
     let disturbed = findings.interference.reason.as_deref().filter(|_| findings.interference.is_disturbed);
@@ -100,7 +100,7 @@ pub(crate) fn find_answer(findings: &Findings, doubts: &Doubts) -> String {
 /// Formats `rps` as a multiple of the access log's rate, such as `2 times the log, `. The caller
 /// prints this text directly before the rate. The text is empty if the search replays no log.
 pub(crate) fn log_multiple_prefix(findings: &Findings, rps: f64) -> String {
-    findings.log.map_or_else(String::new, |log| {
+    findings.access_log_rate.map_or_else(String::new, |log| {
         format!("{} times the log, ", format::format_factor(log.multiple_of_mean_rate(rps)))
     })
 }
@@ -109,7 +109,7 @@ pub(crate) fn log_multiple_prefix(findings: &Findings, rps: f64) -> String {
 /// that no load line was found.
 pub(crate) fn missing_lower_bound_text(findings: &Findings) -> String {
     let (counted, slo) = (findings.rate_unit, &findings.slo);
-    match findings.load_line_rps.upper {
+    match findings.load_line.upper {
         Some(upper) => format!(
             "load line: below {log_multiple}{upper_per_s} {counted}/s under {slo} ({arrivals}; no lower bound was \
              found)",
@@ -124,7 +124,7 @@ pub(crate) fn missing_lower_bound_text(findings: &Findings) -> String {
 /// Formats a proven load line with its interval. `longest_pass` is the end of the text: empty, or
 /// for how long a load at the load line met the SLO.
 pub(crate) fn proven_load_line_text(findings: &Findings, upper: f64, longest_pass: &str) -> String {
-    let LoadLine { rps, lower, .. } = findings.load_line_rps;
+    let LoadLine { rps, lower, .. } = findings.load_line;
     let (counted, slo, arrivals) = (findings.rate_unit, &findings.slo, arrivals_text(findings.arrivals));
     format!(
         "load line: {log_multiple}{rate_per_s} {counted}/s under {slo} (90 % interval: {lower_per_s} to {upper_per_s}; \
@@ -165,7 +165,7 @@ pub(crate) fn trials_text<'a>(trials: impl Iterator<Item = &'a TrialOutcome>) ->
     let (mut all, mut disturbed, mut void) = (0, 0, 0);
     for trial in trials {
         all += 1;
-        disturbed += usize::from(trial.is_disturbed());
+        disturbed += usize::from(trial.is_void_by_interference());
         void += usize::from(trial.is_void_undisturbed());
     }
     let all = if all == 1 { "1 trial".to_owned() } else { format!("{all} trials") };
@@ -198,14 +198,14 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
         (LoadPurpose::Settle | LoadPurpose::Peak | LoadPurpose::Saturate, Verdict::Pass | Verdict::Fail) => {
             String::new()
         }
-        (_, verdict @ Verdict::Pass) if !trial.evidence.passes_by_chance => verdict.to_string(),
+        (_, verdict @ Verdict::Pass) if !trial.evidence.has_failed_by_chance => verdict.to_string(),
         _ => format!("{}: {}", trial.verdict_name(), sentence_text(&trial.reason)),
     };
     vec![
         crate::csv::load_purpose_name(trial.purpose).to_owned(),
         load,
         duration(trial.duration_ns as f64),
-        format!("{}/s", rate(trial.achieved_rps)),
+        format!("{}/s", rate(trial.goodput_rps)),
         share(trial.success_rate),
         duration(trial.p50_ns as f64),
         duration(trial.p99_ns as f64),
@@ -412,7 +412,7 @@ pub(crate) fn find_report(
         );
         facts.push(("capacity", text));
     }
-    facts.extend(findings.log.map(|log| ("log", access_log_text(&log, findings.load_line_rps.rps))));
+    facts.extend(findings.access_log_rate.map(|log| ("log", access_log_text(&log, findings.load_line.rps))));
     facts.extend(held_by.map(|held_by| ("bottleneck", bottleneck_text(context, held_by))));
     facts.extend(
         finding.planned_load.map(|planned| ("plan with", planned_load_text(&planned, finding.findings.rate_unit))),
@@ -422,14 +422,14 @@ pub(crate) fn find_report(
     );
     facts.extend(finding.soak.as_ref().map(|soak| ("soak", soak.soak_result_text())));
     if let Some(peak) = &findings.peak {
-        facts.push(("peak", format!("{} {counted}/s with {}", rate(peak.rps), users_text(peak.concurrency))));
+        facts.push(("peak", format!("{} {counted}/s with {}", rate(peak.rps), users_text(peak.users))));
     }
     if let Some(knee) = &findings.knee {
         facts.push((
             "knee",
             format!(
                 "{users}: {rate_per_s} {counted}/s, p99 {p99} (the fewest users with 95 % of the peak throughput)",
-                users = users_text(knee.concurrency),
+                users = users_text(knee.users),
                 rate_per_s = rate(knee.rps),
                 p99 = duration(knee.p99_ns as f64)
             ),

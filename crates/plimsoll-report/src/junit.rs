@@ -51,11 +51,11 @@ pub struct Suite {
 /// Returns the test cases of a search. Three cases check that a load meets the SLO, the load
 /// generator was not the limit, and no other process disturbed the machine.
 pub(crate) fn search_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
-    let line = findings.load_line_rps;
+    let line = findings.load_line;
     let answer = crate::find::find_answer(findings, doubts);
     let held = if line.lower > 0.0 { CaseOutcome::Passed } else { CaseOutcome::Failed(answer) };
     let own = match findings.stopped_by {
-        StopReason::Client => CaseOutcome::Failed("the generator was the limit, not the server".into()),
+        StopReason::GeneratorLimited => CaseOutcome::Failed("the generator was the limit, not the server".into()),
         _ => CaseOutcome::Passed,
     };
     let undisturbed = match &findings.interference.reason {
@@ -104,7 +104,7 @@ pub(crate) fn prove_case(experiment: &Experiment, proof: &ComparisonResult) -> C
     let outcome = match proof.verdict {
         ProveVerdict::Worse => CaseOutcome::Failed(prove_answer(proof)),
         ProveVerdict::Inconclusive => CaseOutcome::Skipped(prove_answer(proof)),
-        ProveVerdict::Better | ProveVerdict::Same | ProveVerdict::Small => CaseOutcome::Passed,
+        ProveVerdict::Better | ProveVerdict::Same | ProveVerdict::SmallDifference => CaseOutcome::Passed,
     };
     comparison_case(experiment, outcome)
 }

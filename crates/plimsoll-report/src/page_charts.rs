@@ -260,7 +260,7 @@ pub fn render_two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report
         subtitle: "Two separate searches cannot show how much of their difference is due to chance.".into(),
     };
     let line = |findings: &Findings| {
-        let line = findings.load_line_rps;
+        let line = findings.load_line;
         vec![rate(line.lower), line.upper.map_or_else(|| "not reached".into(), rate), findings.slo.to_string()]
     };
     let rows = [a, b].map(|(name, findings)| [vec![name.to_owned()], line(findings)].concat());
@@ -412,7 +412,7 @@ fn is_measured_trial(purpose: LoadPurpose) -> bool {
 
 /// Returns the longest trial that met the SLO at the lower bound of the load line's interval.
 fn trial_at_line<'a>(experiment: &'a Experiment, findings: &Findings) -> Option<&'a Trial> {
-    let line = findings.load_line_rps.lower;
+    let line = findings.load_line.lower;
     let held = findings.trials.iter().filter(|t| t.verdict == Verdict::Pass);
     let at = held.filter(|t| t.offered_rps().is_some_and(|rate| (rate / line - 1.0).abs() < 1e-6));
     let best = at.max_by_key(|t| t.duration_ns)?;

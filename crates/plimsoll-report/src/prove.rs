@@ -199,7 +199,7 @@ fn comparison_answer_with_scope(proof: &ComparisonResult, scope: &str) -> String
         ProveVerdict::Better => "B is better than A",
         ProveVerdict::Worse => "B is worse than A",
         ProveVerdict::Same => "B is the same as A",
-        ProveVerdict::Small => "B differs from A by less than the margin",
+        ProveVerdict::SmallDifference => "B differs from A by less than the margin",
         ProveVerdict::Inconclusive => return inconclusive_text(proof),
     };
     let primary = proof.measures.first().filter(|one| one.is_primary);
@@ -218,7 +218,7 @@ fn comparison_answer_with_scope(proof: &ComparisonResult, scope: &str) -> String
             format!("{verdict}{scope}: {estimate}, beyond the margin of {margin}")
         }
         ProveVerdict::Same => format!("{verdict}{scope}: {estimate}, inside the margin of {margin}"),
-        ProveVerdict::Small | ProveVerdict::Inconclusive => {
+        ProveVerdict::SmallDifference | ProveVerdict::Inconclusive => {
             format!("{verdict}{scope}: {estimate}; the margin is {margin}")
         }
     }
@@ -287,7 +287,7 @@ const RECOMMENDED_BUDGET_NS_MAX: u64 = 24 * 3600 * 1_000_000_000;
 /// further blocks. Returns `None` if no estimate exists.
 fn budget_advice_text(proof: &ComparisonResult) -> Option<String> {
     let more = proof.further_blocks?;
-    let blocks = proof.stopped_by == ComparisonEnd::Blocks;
+    let blocks = proof.stopped_by == ComparisonEnd::BlocksMaxReached;
     Some(match proof.sufficient_budget_ns {
         Some(ns) if ns > RECOMMENDED_BUDGET_NS_MAX => {
             "on such a noisy machine, even a comparison of one day would not decide".into()
@@ -306,7 +306,7 @@ fn budget_advice_text(proof: &ComparisonResult) -> Option<String> {
 pub(crate) fn comparison_end_text(stopped_by: &ComparisonEnd) -> &str {
     match stopped_by {
         ComparisonEnd::Verdict => "the verdict was certain",
-        ComparisonEnd::Blocks => "all requested blocks (loads of A and B) were measured",
+        ComparisonEnd::BlocksMaxReached => "all requested blocks (loads of A and B) were measured",
         ComparisonEnd::Budget => "the time budget was exhausted",
         ComparisonEnd::TooFewValidBlocks => "too few blocks were valid (a block is one load on each side)",
         ComparisonEnd::Aborted(_) => "broken off",
@@ -406,8 +406,8 @@ pub(crate) fn measure_rows(proof: &ComparisonResult) -> Vec<Vec<String>> {
     let rows = proof.measures.iter().map(|one| {
         vec![
             if one.measure == Criterion::Cpu { "CPU a request" } else { measure_text(one.measure) }.to_owned(),
-            measure_value_text(one.measure, one.levels[0]),
-            measure_value_text(one.measure, one.levels[1]),
+            measure_value_text(one.measure, one.side_values[0]),
+            measure_value_text(one.measure, one.side_values[1]),
             relative_change_text(one.ratio),
             interval_text(one),
             p_value_text(one.p),
@@ -421,7 +421,7 @@ pub(crate) fn measure_rows(proof: &ComparisonResult) -> Vec<Vec<String>> {
 fn success_row(proof: &ComparisonResult) -> Option<Vec<String>> {
     let success = proof.success.as_ref().filter(|success| success.rates != [1.0, 1.0])?;
     let [a, b] = success.rates.map(share);
-    let verdict = if success.has_fallen { "worse" } else { "-" };
+    let verdict = if success.is_b_worse { "worse" } else { "-" };
     let row = [
         "success".into(),
         a,
@@ -497,7 +497,7 @@ fn route_rows(route: &RouteComparison) -> Vec<Vec<String>> {
     let told = |one: &MeasureComparison<RouteMeasure>| {
         let value = |side: usize| match one.measure {
             RouteMeasure::Success => percent_text(route.success_rate[side]),
-            RouteMeasure::P50 | RouteMeasure::P99 => time_text(one.levels[side]),
+            RouteMeasure::P50 | RouteMeasure::P99 => time_text(one.side_values[side]),
         };
         let (change, interval) = (relative_change_text(one.ratio), interval_text(one));
         let measure = route_measure_text(one.measure);

@@ -56,7 +56,7 @@ fn verdict_reason_json_name(reason: &VerdictReason) -> &'static str {
 fn comparison_end_json_name(stopped_by: &ComparisonEnd) -> &'static str {
     match stopped_by {
         ComparisonEnd::Verdict => "verdict",
-        ComparisonEnd::Blocks => "blocks",
+        ComparisonEnd::BlocksMaxReached => "blocks",
         ComparisonEnd::Budget => "budget",
         ComparisonEnd::TooFewValidBlocks => "void",
         ComparisonEnd::Aborted(_) => "broken",
@@ -193,8 +193,8 @@ impl MeasureFields {
         MeasureFields {
             name: name(one.measure),
             primary: one.is_primary,
-            a: finite_or_none(one.levels[0]),
-            b: finite_or_none(one.levels[1]),
+            a: finite_or_none(one.side_values[0]),
+            b: finite_or_none(one.side_values[1]),
             ratio: finite_or_none(one.ratio),
             ci95: finite_interval_ends(one.ratio_interval),
             ci90: finite_interval_ends(one.equivalence_interval),
@@ -253,8 +253,8 @@ struct SuccessFields {
 
 impl From<&SuccessRateComparison> for SuccessFields {
     fn from(success: &SuccessRateComparison) -> SuccessFields {
-        let SuccessRateComparison { rates: [a, b], ratio_interval, has_fallen, .. } = *success;
-        SuccessFields { a, b, ci95: finite_interval_ends(ratio_interval), fallen: has_fallen }
+        let SuccessRateComparison { rates: [a, b], ratio_interval, is_b_worse, .. } = *success;
+        SuccessFields { a, b, ci95: finite_interval_ends(ratio_interval), fallen: is_b_worse }
     }
 }
 

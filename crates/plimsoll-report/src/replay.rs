@@ -68,8 +68,8 @@ impl ReplayLineFields {
     /// Creates the field `replay` of a search; `None` if the loads of the search do not replay a
     /// log.
     pub(crate) fn from_findings(findings: &Findings) -> Option<ReplayLineFields> {
-        let log = findings.log?;
-        let LoadLine { lower, upper, .. } = findings.load_line_rps;
+        let log = findings.access_log_rate?;
+        let LoadLine { lower, upper, .. } = findings.load_line;
         let AccessLogRate { requests, sessions, span_ns, mean_rps, busiest_minute_rps, busiest_second_rps } = log;
         Some(ReplayLineFields {
             scale: ScaleFields {

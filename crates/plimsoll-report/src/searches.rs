@@ -100,7 +100,7 @@ pub enum SearchTarget {
 
 impl SearchSide<'_> {
     fn load_line_rate(&self) -> Option<f64> {
-        Some(self.findings.load_line_rps.rps).filter(|line| *line > 0.0)
+        Some(self.findings.load_line.rps).filter(|line| *line > 0.0)
     }
 
     /// Returns the p99 response time in ns at the load line; `None` if it was not measured. The p99
@@ -156,7 +156,7 @@ fn compared_figures(sides: &[SearchSide; 2]) -> Vec<ComparedFigure> {
         ComparedFigure {
             name: format!("load line's upper end, {counted}/s"),
             key: "line_upper_rps",
-            values: of(&|side| side.findings.load_line_rps.upper),
+            values: of(&|side| side.findings.load_line.upper),
             text: rate,
         },
         ComparedFigure {
@@ -180,13 +180,13 @@ fn compared_figures(sides: &[SearchSide; 2]) -> Vec<ComparedFigure> {
         ComparedFigure {
             name: "users at the peak goodput".to_owned(),
             key: "peak_concurrency",
-            values: of(&|side| side.findings.peak.as_ref().map(|peak| peak.concurrency as f64)),
+            values: of(&|side| side.findings.peak.as_ref().map(|peak| peak.users as f64)),
             text: users,
         },
         ComparedFigure {
             name: "users at the knee (95 % of peak)".to_owned(),
             key: "knee_concurrency",
-            values: of(&|side| side.findings.knee.as_ref().map(|knee| knee.concurrency as f64)),
+            values: of(&|side| side.findings.knee.as_ref().map(|knee| knee.users as f64)),
             text: users,
         },
     ]
@@ -240,14 +240,14 @@ fn comparison_warnings(sides: &[SearchSide; 2]) -> Vec<String> {
 /// Formats the load lines of both searches as one sentence.
 fn load_line_sentence(sides: &[SearchSide; 2]) -> String {
     let [a, b] = sides;
-    let bracket = |side: &SearchSide| match side.findings.load_line_rps {
+    let bracket = |side: &SearchSide| match side.findings.load_line {
         LoadLine { lower, upper: Some(upper), .. } => format!("{} to {}", rate(lower), rate(upper)),
         LoadLine { lower, upper: None, .. } => format!("at least {}", rate(lower)),
     };
     match (a.load_line_rate(), b.load_line_rate()) {
         (Some(line_a), Some(line_b)) => {
             let apart = |upper: Option<f64>, lower: f64| upper.is_some_and(|upper| upper <= lower);
-            let (line_of_a, line_of_b) = (a.findings.load_line_rps, b.findings.load_line_rps);
+            let (line_of_a, line_of_b) = (a.findings.load_line, b.findings.load_line);
             let overlap = !apart(line_of_a.upper, line_of_b.lower) && !apart(line_of_b.upper, line_of_a.lower);
             format!(
                 "load line of {name_a}: {interval_a} {rate_unit}/s; of {name_b}: {interval_b} ({change}){overlap}",

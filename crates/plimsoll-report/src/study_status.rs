@@ -12,7 +12,7 @@ use crate::prove::{
 };
 use crate::run::load_text;
 use plimsoll_analysis::prove::evaluations;
-use plimsoll_analysis::study::blocks::BlocksStatus;
+use plimsoll_analysis::study::blocks::InterimBlocksResult;
 use plimsoll_analysis::study::explain::SteadyLoadLevel;
 use plimsoll_analysis::study::profiling::{SIDE_PROFILES_COUNT, side_profile_index};
 use plimsoll_analysis::study::search::headroom_load_tag;
@@ -185,14 +185,14 @@ pub fn live_log_entry(study: &Study, history: &History, columns: Option<usize>) 
 fn interim_log_entry(comparison: &ComparisonStudy, history: &History, columns: Option<usize>) -> LiveLogEntry {
     let Some(stand) = comparison.interim_status(history.trials) else { return LiveLogEntry::default() };
     let (heading, line, standing) = match (&stand, comparison.rules()) {
-        (BlocksStatus::Proof(standing, enough_ns), Some(rules)) => {
+        (InterimBlocksResult::Comparison(standing, enough_ns), Some(rules)) => {
             let line = comparison_log_row(history.elapsed_ns, rules, standing);
             (comparison_log_heading(), line, comparison_progress_text(rules, standing, *enough_ns))
         }
-        (BlocksStatus::Ladder(ladder), _) => {
+        (InterimBlocksResult::Ladder(ladder), _) => {
             (ladder_log_heading(), ladder_log_row(history.elapsed_ns, ladder, columns), ladder_progress_text(ladder))
         }
-        (BlocksStatus::Proof(..), None) => return LiveLogEntry::default(),
+        (InterimBlocksResult::Comparison(..), None) => return LiveLogEntry::default(),
     };
     let number = comparison.blocks().len();
     let has_row = evaluations::planned_evaluation(stand.valid_block_count()).is_some()

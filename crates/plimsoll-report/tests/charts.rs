@@ -58,7 +58,7 @@ fn trial_outcome(rate: f64, p99_ms: f64, verdict: Verdict, work_share: f64) -> T
         duration_ns: 5_000_000_000,
         planned_ns: 5_000_000_000,
         is_stopped_early: false,
-        achieved_rps: rate,
+        goodput_rps: rate,
         success_rate: 1.0,
         p50_ns: 200_000,
         p99_ns: (p99_ms * 1e6) as u64,
@@ -168,8 +168,8 @@ fn charts_for_narrow_screens_are_narrow() {
 fn chart_titles_state_the_load_line_in_words() {
     let found = |lower: f64, upper: Option<f64>, slo: &str| {
         let mut found = example_findings(1.0);
-        (found.load_line_rps.rps, found.load_line_rps.lower, found.load_line_rps.upper) = (lower, lower, upper);
-        found.load_line_rps.has_estimate = upper.is_some_and(|upper| upper < 1.03 * lower);
+        (found.load_line.rps, found.load_line.lower, found.load_line.upper) = (lower, lower, upper);
+        found.load_line.has_estimate = upper.is_some_and(|upper| upper < 1.03 * lower);
         found.slo = Slo::parse(slo).expect("an SLO");
         heading::load_line_sentence(&found)
     };
@@ -228,8 +228,8 @@ fn example_findings(scale: f64) -> Findings {
     let cut = [trial_outcome(9_700.0 * scale, 390.0, Fail, 0.31)].map(|t| TrialOutcome { is_stopped_early: true, ..t });
     Findings {
         rate_unit: "requests",
-        log: None,
-        load_line_rps: LoadLine {
+        access_log_rate: None,
+        load_line: LoadLine {
             rps: 9_230.0 * scale,
             lower: 9_190.0 * scale,
             upper: Some(9_280.0 * scale),
@@ -237,10 +237,10 @@ fn example_findings(scale: f64) -> Findings {
             is_confirmed: true,
         },
         slo: Slo::default(),
-        peak: Some(Peak { rps: 9_800.0 * scale, concurrency: 64 }),
+        peak: Some(Peak { rps: 9_800.0 * scale, users: 64 }),
         knee: None,
         trials: trials.iter().map(|t| trial_outcome(t.0 * scale, t.1, t.2, t.3)).chain(cut).collect(),
-        stopped_by: StopReason::Width,
+        stopped_by: StopReason::PrecisionReached,
         stalls: None,
         constant_failure: None,
         target_loss: None,
@@ -318,14 +318,14 @@ fn comparison_block(goodputs_rps: &[f64], void: Option<&str>) -> ComparisonBlock
     let reading = |goodput_rps: &f64| ArmLoadFigures {
         goodput: prove::BlockRatio { numerator: *goodput_rps, divisor: 1.0 },
         response_times: prove::LoadResponseTimes::new(100, 100, [(4000, 100)].into_iter()),
-        cpu_ns: None,
-        answer_bytes: prove::BlockRatio { numerator: 12_000.0, divisor: 100.0 },
+        cpu_ns_per_response: None,
+        bytes_per_response: prove::BlockRatio { numerator: 12_000.0, divisor: 100.0 },
         statuses: CountsByKey::default(),
         routes: Vec::new(),
         client_wait_share: 0.0,
         interference: Interference::default(),
         void_reason: void.map(Sentence::from),
-        missing_response: None,
+        missing_response_reason: None,
     };
     ComparisonBlock { arm_loads: goodputs_rps.iter().map(reading).collect() }
 }
@@ -488,12 +488,12 @@ fn any_findings() -> impl Strategy<Value = Findings> {
             TrialOutcome { p99_ns: *p99_ns, ..trial_outcome(*rate, 0.0, verdict, *share) }
         };
         Findings {
-            load_line_rps: LoadLine { rps: lower, lower, upper, has_estimate: true, is_confirmed: true },
+            load_line: LoadLine { rps: lower, lower, upper, has_estimate: true, is_confirmed: true },
             slo: Slo {
                 latency: vec![LatencyBound { measure: TimeMeasure::response_time(), quantile, bound_ns }],
                 ..Slo::default()
             },
-            peak: Some(Peak { rps: peak, concurrency: 1 }),
+            peak: Some(Peak { rps: peak, users: 1 }),
             trials: trials.iter().map(of).collect(),
             ..example_findings(1.0)
         }

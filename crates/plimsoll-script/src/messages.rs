@@ -61,8 +61,8 @@ const INCOMPLETE_REQUEST_TEXT: &str = "incomplete request";
 /// Parses all of `batch.bytes`, and stores for each message whether it is a HEAD request. Returns
 /// the first syntax error in the text, if there is one.
 pub fn parse_messages(batch: &mut Batch) -> Result<(), HttpSyntaxError> {
-    batch.heads_only.clear();
-    let Batch { bytes, heads_only, .. } = batch;
+    batch.head_request_flags.clear();
+    let Batch { bytes, head_request_flags, .. } = batch;
     let bytes: &[u8] = bytes;
     let mut reading = HttpMessageParser { bytes, at: 0 };
     let read = loop {
@@ -71,10 +71,10 @@ pub fn parse_messages(batch: &mut Batch) -> Result<(), HttpSyntaxError> {
             reading.at += 1;
         }
         if reading.peek_byte().is_none() {
-            break if heads_only.is_empty() { Err(INCOMPLETE_REQUEST_TEXT) } else { Ok(()) };
+            break if head_request_flags.is_empty() { Err(INCOMPLETE_REQUEST_TEXT) } else { Ok(()) };
         }
         match reading.parse_message() {
-            Ok(head_only) => heads_only.push(head_only),
+            Ok(head_only) => head_request_flags.push(head_only),
             Err(reason) => break Err(reason),
         }
     };
@@ -88,9 +88,9 @@ pub fn parse_messages(batch: &mut Batch) -> Result<(), HttpSyntaxError> {
 
 /// Counts the messages in `batch.bytes` that can be parsed. The count is at least 1.
 pub fn count_messages(batch: &mut Batch) {
-    if parse_messages(batch).is_err() && batch.heads_only.is_empty() {
+    if parse_messages(batch).is_err() && batch.head_request_flags.is_empty() {
         // A text without any valid HTTP message is sent unchanged, and one response is expected.
-        batch.heads_only.push(batch.bytes.starts_with(b"HEAD "));
+        batch.head_request_flags.push(batch.bytes.starts_with(b"HEAD "));
     }
 }
 
@@ -298,7 +298,7 @@ mod tests {
     fn read(text: &str) -> Result<Vec<bool>, String> {
         let mut batch = Batch { bytes: text.as_bytes().to_vec(), ..Batch::default() };
         parse_messages(&mut batch)
-            .map(|()| batch.heads_only)
+            .map(|()| batch.head_request_flags)
             .map_err(|f| format!("{} at {}:{}", f.reason, f.line, f.column))
     }
 
@@ -352,7 +352,7 @@ mod tests {
             let mut batch = Batch { bytes: [starts[start].as_bytes(), &bytes].concat(), ..Batch::default() };
             let _ = parse_messages(&mut batch);
             count_messages(&mut batch);
-            prop_assert!(!batch.heads_only.is_empty());
+            prop_assert!(!batch.head_request_flags.is_empty());
         }
     }
 }

@@ -41,7 +41,7 @@ fn script_from_text(text: &str, url: &str, threads: usize, change: impl FnOnce(&
 fn next_request_batch(author: &mut impl Author) -> (String, usize) {
     let mut batch = Batch::default();
     author.write(&mut batch).expect("a batch");
-    (String::from_utf8(batch.bytes).expect("text"), batch.heads_only.len())
+    (String::from_utf8(batch.bytes).expect("text"), batch.head_request_flags.len())
 }
 
 fn deliver_answer(author: &mut impl Author, status: u16, head: &str, content: &str) -> Result<(), AuthorStopReason> {
@@ -140,11 +140,11 @@ fn pipelined_messages_are_sent_together() {
         assert_eq!(author.messages_per_batch(), 3);
         let mut batch = Batch::default();
         author.write(&mut batch).expect("a batch");
-        assert_eq!(batch.heads_only, [false, true, false]);
+        assert_eq!(batch.head_request_flags, [false, true, false]);
         let first = batch.bytes.clone();
         batch.clear();
         author.write(&mut batch).expect("a batch");
-        assert_eq!((batch.heads_only.len(), &batch.bytes), (3, &first));
+        assert_eq!((batch.head_request_flags.len(), &batch.bytes), (3, &first));
     }
 }
 

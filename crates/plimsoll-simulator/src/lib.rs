@@ -721,7 +721,7 @@ fn run_search(model: ServerModel, seed: u64, settings: &SearchSettings, burners:
                 // use during the trial appears only in the probe readings.
                 let slowed = ServerModel { capacity: model.capacity * (1.0 - burners(start_ns) / 2.8), ..model };
                 server.model = slowed;
-                let until = StopRule::CertainVerdict(Box::new(measure.watch));
+                let until = StopRule::TrialWatch(Box::new(measure.watch));
                 let (mut run, took_ns) = simulate_plan(&measure.plan, until, &mut server, start_ns);
                 run.probes = simulate_probe_readings(&run, start_ns, burners);
                 history.push(judge(measure.purpose, start_ns, &run, &settings.slo));
@@ -809,7 +809,7 @@ pub fn format_search(findings: &Findings, truth: f64) -> String {
     for trial in &findings.trials {
         let load = match trial.offered_rps() {
             Some(rate) => format!("{:.4}", rate / truth),
-            None => format!("c={}", trial.concurrency().unwrap_or(0)),
+            None => format!("c={}", trial.user_count().unwrap_or(0)),
         };
         let e = &trial.evidence;
         let _ = writeln!(
@@ -824,12 +824,12 @@ pub fn format_search(findings: &Findings, truth: f64) -> String {
             e.bad_to_allowed_ratio,
             e.backlog_growth_share,
             e.unanswered,
-            e.failed_before_window,
+            e.has_failures_before_window,
             e.stalls.iter().map(|s| (s.at_ns / MS, s.length_ns / MS)).collect::<Vec<_>>(),
             trial.reason
         );
     }
-    let line = findings.load_line_rps;
+    let line = findings.load_line;
     let _ = writeln!(text, "capacity {:?}", findings.capacity);
     let _ = writeln!(
         text,

@@ -5,7 +5,7 @@
 //! engine).
 
 use crate::connection_inputs::tls_failure;
-use plimsoll_engine::{OneOffAnswer, OneOffRequest};
+use plimsoll_engine::{OneOffRequest, StoredOneOffResponse};
 use plimsoll_model::failed_response::KEPT_RESPONSE_BYTES;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{FailedResponse, Injector, OneOffRoute, Plan, SetupTeardown};
@@ -157,7 +157,7 @@ impl TeardownGuard {
                 connect_until: deadline,
                 ignores_stop,
             };
-            let (mut answer, mut kept) = (OneOffAnswer::default(), Vec::new());
+            let (mut answer, mut kept) = (StoredOneOffResponse::default(), Vec::new());
             let reply = question.send_and_receive(connect, &mut |piece| {
                 answer.add(*piece);
                 kept.extend_from_slice(&piece.bytes[..piece.bytes.len().min(KEPT_RESPONSE_BYTES - kept.len())]);
@@ -185,7 +185,7 @@ impl TeardownGuard {
 /// The response to one setup or cleanup request.
 struct OneOffResponse {
     status: u16,
-    answer: OneOffAnswer,
+    answer: StoredOneOffResponse,
     /// The first bytes of the response, which error messages show redacted.
     kept: Vec<u8>,
 }

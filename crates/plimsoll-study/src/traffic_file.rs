@@ -65,7 +65,7 @@ pub fn check_encodable(plan: &Plan) -> Result<(), Failure> {
     let texts = grpc::message_converters(plan)?;
     // Setup and cleanup requests are never gRPC calls and need no message converter (`None`).
     let around = plan.traffic.setup_teardown.requests().map(|asked| (&asked.route, None));
-    let mut routes = plimsoll_engine::RouteCheck::new(plan);
+    let mut routes = plimsoll_engine::RouteEncodeCheck::new(plan);
     plan.traffic.routes.iter().zip(texts.iter().map(Option::as_ref)).chain(around).try_for_each(|(route, text)| {
         routes.check(route, text).map_err(|error| Failure::usage(format!("-f: the request '{}': {error}", route.label)))
     })

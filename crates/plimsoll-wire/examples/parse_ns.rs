@@ -49,7 +49,7 @@ fn print_parse_time(name: &str, reply: &[u8], piece: usize, replies: u32) {
         parser.begin(black_box(ResponseExpectation::default()));
         let mut last = None;
         for bytes in black_box(reply).chunks(piece) {
-            last = parser.feed(bytes).expect("the reply is valid").reply;
+            last = parser.feed(bytes).expect("the reply is valid").response;
         }
         black_box(last.expect("the reply is complete"));
     });

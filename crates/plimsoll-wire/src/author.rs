@@ -164,7 +164,7 @@ pub struct Batch {
     pub bytes: Vec<u8>,
     /// For each message, whether it is a HEAD request. The number of responses equals the number of
     /// messages.
-    pub heads_only: Vec<bool>,
+    pub head_request_flags: Vec<bool>,
     /// A number by which the author recognises the responses to this batch.
     pub mark: u64,
 }
@@ -173,7 +173,7 @@ impl Batch {
     /// Removes all messages from the batch and keeps the memory for reuse.
     pub fn clear(&mut self) {
         self.bytes.clear();
-        self.heads_only.clear();
+        self.head_request_flags.clear();
     }
 }
 

@@ -58,7 +58,7 @@ struct TlsLayer {
     /// Whether the peer has properly ended its TLS stream.
     ended: bool,
     /// The maximum number of concurrent exchanges if HTTP/2 is negotiated.
-    streams: u32,
+    streams_max: u32,
     /// Whether HTTP/2 is the only protocol that the client offered.
     only_h2: bool,
 }
@@ -112,22 +112,22 @@ impl Conn {
         Conn { tls: None, protocol: Protocol::H1(H1::new()) }
     }
 
-    /// Creates a plain connection that uses HTTP/2 without negotiation, with at most `streams`
+    /// Creates a plain connection that uses HTTP/2 without negotiation, with at most `streams_max`
     /// concurrent exchanges.
-    pub fn h2(streams: u32) -> Conn {
-        Conn { tls: None, protocol: Protocol::H2(Box::new(H2::new(streams))) }
+    pub fn h2(streams_max: u32) -> Conn {
+        Conn { tls: None, protocol: Protocol::H2(Box::new(H2::new(streams_max))) }
     }
 
     /// Creates a connection over TLS, whose first message must be sent at once.
-    /// [`ConnectionEvent::HandshakeDone`] reports the end of the handshake. `streams` is the
+    /// [`ConnectionEvent::HandshakeDone`] reports the end of the handshake. `streams_max` is the
     /// maximum number of concurrent exchanges if HTTP/2 is negotiated.
-    pub fn over_tls(client: &Client, streams: u32) -> Result<Conn, TlsFailure> {
+    pub fn over_tls(client: &Client, streams_max: u32) -> Result<Conn, TlsFailure> {
         let tls = TlsLayer {
             session: client.session()?,
             unsent: Vec::new(),
             unsent_from: 0,
             ended: false,
-            streams,
+            streams_max,
             only_h2: client.offers_only_h2(),
         };
         // The protocol is HTTP/1.1 until the TLS handshake negotiates another protocol.
@@ -170,6 +170,7 @@ impl Conn {
     }
 
     /// Returns the latest limit of concurrent streams that the server announced; `None`: no limit.
+    /// The result is 1 for HTTP/1.1, and the assumed limit before the first announcement.
     pub fn streams_allowed(&self) -> Option<u32> {
         match &self.protocol {
             Protocol::H1(_) => Some(1),
@@ -245,7 +246,7 @@ impl Conn {
 
     /// Starts an exchange; [`exchanges_available`](Self::exchanges_available) must not be 0.
     /// Returns whether the caller must send the request now. If the result is false, the request is
-    /// part of the next bytes to send, which [`ConnectionEvent::HasBytesToSend`] reports.
+    /// part of the next bytes to send.
     #[inline(always)]
     pub fn start(&mut self, exchange: ExchangeNumber, request: &EncodedRequest) -> bool {
         let is_key_exhausted = self.tls.as_ref().is_some_and(|tls| tls.session.is_key_nearly_exhausted());
@@ -253,8 +254,8 @@ impl Conn {
         match &mut self.protocol {
             Protocol::H1(h1) => {
                 h1.start(exchange, request.h1().len(), request.response_expectation(), keep_alive);
-                if !request.heads_only().is_empty() {
-                    h1.expect_several_responses(request.heads_only());
+                if !request.head_request_flags().is_empty() {
+                    h1.expect_several_responses(request.head_request_flags());
                 }
                 true
             }
@@ -295,7 +296,7 @@ impl Conn {
         if tls.session.is_established() && !text.is_empty() {
             // The unsent rest of the TLS handshake is sent together with the request (`text`).
             let text = &text[..text.len().min(ENCRYPTED_AT_ONCE_BYTES_MAX)];
-            if tls.session.send(text, scratch)
+            if tls.session.append_encrypted(text, scratch)
                 && let Protocol::H1(h1) = &mut self.protocol
             {
                 h1.record_sent(text.len());
@@ -405,7 +406,7 @@ impl Conn {
         };
         if news.is_handshake_done {
             if tls.session.alpn_protocol() == Some(b"h2") {
-                self.protocol = Protocol::H2(Box::new(H2::new(tls.streams)));
+                self.protocol = Protocol::H2(Box::new(H2::new(tls.streams_max)));
             } else if tls.only_h2 {
                 // The client offered only HTTP/2, but the server ignored the offer and uses another
                 // protocol.
@@ -443,7 +444,7 @@ impl Conn {
     #[inline(always)]
     pub fn next<'a>(&mut self, received: &mut ReceivedBytes<'a>) -> Option<ConnectionEvent<'a>> {
         if self.tls.is_some() {
-            return self.next_bytes_over_tls(received);
+            return self.next_event_over_tls(received);
         }
         match &mut self.protocol {
             Protocol::H1(h1) => h1.next(&mut received.text),
@@ -452,7 +453,7 @@ impl Conn {
     }
 
     #[inline(never)]
-    fn next_bytes_over_tls<'a>(&mut self, received: &mut ReceivedBytes<'a>) -> Option<ConnectionEvent<'a>> {
+    fn next_event_over_tls<'a>(&mut self, received: &mut ReceivedBytes<'a>) -> Option<ConnectionEvent<'a>> {
         let tls = self.tls.as_ref()?;
         if let Some(news) = &mut received.tls_events
             && std::mem::take(&mut news.is_handshake_done)
@@ -476,7 +477,7 @@ impl Conn {
                 return Some(ConnectionEvent::HasBytesToSend);
             }
             let news = received.tls_events.take()?;
-            news.tls_failure.map(ConnectionEvent::TlsFailed).or(news.ended.then_some(ConnectionEvent::Ended))
+            news.tls_failure.map(ConnectionEvent::TlsFailed).or(news.ended.then_some(ConnectionEvent::TlsStreamEnded))
         })
     }
 

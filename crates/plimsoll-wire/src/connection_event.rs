@@ -104,14 +104,14 @@ pub enum ConnectionEvent<'a> {
     ProtocolViolation(ProtocolError),
     /// Bytes arrived that belong to no response. The connection is over.
     Surplus(&'a [u8]),
-    /// The server has exhausted a flow-control window of a stream or of the connection, so the
-    /// server must wait for the client.
-    WindowEmpty,
+    /// The server has nearly exhausted a flow-control window of a stream or of the connection: less
+    /// than a frame fits, so the server may have to wait for the client.
+    WindowNearlyEmpty,
     /// The connection has bytes to send that belong to no request, such as an acknowledgement.
     HasBytesToSend,
     /// The peer has properly ended its TLS stream. [`Conn::end_by_peer`](crate::Conn::end_by_peer)
     /// returns the effect of the end on the exchanges in flight.
-    Ended,
+    TlsStreamEnded,
     /// The TLS layer has failed, so the connection is over. The next bytes to send are a TLS alert,
     /// which tells the peer the reason.
     TlsFailed(TlsFailure),

@@ -34,7 +34,7 @@ pub enum ProtocolError {
     /// The response is `101 Switching Protocols`, although the request asked for no other protocol.
     #[error("the server switched protocols without a request")]
     UnexpectedUpgrade,
-    /// There are more than [`INTERIM_REPLIES_MAX`](crate::h1::INTERIM_REPLIES_MAX) interim
+    /// There are more than [`INTERIM_RESPONSES_MAX`](crate::h1::INTERIM_RESPONSES_MAX) interim
     /// responses.
     #[error("the server sent more than 64 interim (1xx) responses before the final response")]
     TooManyInterim,

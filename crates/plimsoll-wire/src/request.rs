@@ -20,7 +20,7 @@ pub struct EncodedRequest {
     keep_alive: bool,
     /// For each request message of a pipelined exchange, whether it is a HEAD request. The list is
     /// empty for a single message.
-    heads_only: Vec<bool>,
+    head_request_flags: Vec<bool>,
 }
 
 /// The HTTP/2 parts of a request besides its content.
@@ -37,12 +37,12 @@ impl EncodedRequest {
     pub fn new(parts: &h1::RequestParts) -> Result<EncodedRequest, h1::RequestError> {
         let expect = ResponseExpectation {
             head_request: parts.method.eq_ignore_ascii_case("HEAD"),
-            content: false,
-            call: grpc_call_state(parts.headers),
+            wants_content: false,
+            call: grpc_call_flags(parts.headers),
         };
         let (h1, body_bytes, after_body) = (h1::encode(parts)?.into(), parts.body.len(), h1::bytes_after_body(parts));
         let keep_alive = parts.keep_alive;
-        Ok(EncodedRequest { h1, body_bytes, after_body, h2: None, expect, keep_alive, heads_only: Vec::new() })
+        Ok(EncodedRequest { h1, body_bytes, after_body, h2: None, expect, keep_alive, head_request_flags: Vec::new() })
     }
 
     /// Adds the HTTP/2 form of the request, for connections that may use HTTP/2.
@@ -57,7 +57,7 @@ impl EncodedRequest {
     /// header fields of the response are available as well if its content is included
     /// ([`Conn::fields`](crate::Conn::fields)).
     pub fn with_content(mut self) -> EncodedRequest {
-        self.expect.content = true;
+        self.expect.wants_content = true;
         self
     }
 
@@ -95,30 +95,30 @@ impl EncodedRequest {
     /// Replaces the request by the requests of `batch`, which an `Author` (such as a script) wrote
     /// as HTTP/1.1. The batch gets the old buffers of the request for reuse. If `content` is true,
     /// the reported events about responses include their content.
-    pub fn rewrite_from_batch(&mut self, batch: &mut Batch, content: bool) {
+    pub fn rewrite_from_batch(&mut self, batch: &mut Batch, wants_content: bool) {
         std::mem::swap(Arc::make_mut(&mut self.h1), &mut batch.bytes);
-        let head_request = batch.heads_only.first().copied().unwrap_or(false);
-        self.heads_only.clear();
-        if batch.heads_only.len() > 1 {
-            std::mem::swap(&mut self.heads_only, &mut batch.heads_only);
+        let head_request = batch.head_request_flags.first().copied().unwrap_or(false);
+        self.head_request_flags.clear();
+        if batch.head_request_flags.len() > 1 {
+            std::mem::swap(&mut self.head_request_flags, &mut batch.head_request_flags);
         }
         (self.h2, self.body_bytes, self.after_body) = (None, 0, 0);
         // The server decides whether the connection is kept. The flag `head_request` describes a
-        // single request message; for several messages, `heads_only` contains a flag for each
-        // message.
-        self.expect = ResponseExpectation { head_request, content, call: GrpcCallFlags::NOT_GRPC };
+        // single request message; for several messages, `head_request_flags` contains a flag for
+        // each message.
+        self.expect = ResponseExpectation { head_request, wants_content, call: GrpcCallFlags::NOT_GRPC };
     }
 
     /// Returns the number of messages in the request. Each message of the request has a response.
     pub fn messages(&self) -> u32 {
-        self.heads_only.len().max(1) as u32
+        self.head_request_flags.len().max(1) as u32
     }
 
     /// Returns for each of several request messages whether it is a HEAD request. The returned list
     /// is empty for a single message.
     #[inline]
-    pub(crate) fn heads_only(&self) -> &[bool] {
-        &self.heads_only
+    pub(crate) fn head_request_flags(&self) -> &[bool] {
+        &self.head_request_flags
     }
 
     /// Returns the request as HTTP/1.1 bytes.
@@ -164,7 +164,7 @@ impl EncodedRequest {
 }
 
 /// Returns the gRPC flags of a request with these header fields.
-fn grpc_call_state(headers: &[(String, String)]) -> GrpcCallFlags {
+fn grpc_call_flags(headers: &[(String, String)]) -> GrpcCallFlags {
     let values = |of: &'static str| {
         headers.iter().filter(move |(name, _)| name.eq_ignore_ascii_case(of)).map(|(_, value)| value.as_str())
     };

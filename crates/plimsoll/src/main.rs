@@ -73,11 +73,11 @@ fn exit_code(result: Result<u8, Failure>) -> u8 {
             (_, true) => exit::INTERRUPTED,
             (code, false) => code,
         });
-    let crowded_out = plimsoll_engine::unchecked_response_count();
+    let crowded_out = plimsoll_engine::content_budget_miss_count();
     if crowded_out > 0 {
         output::print_to_stderr(&format!(
-            "warning: {crowded_out} long responses count as failed: the responses in flight reached plimsoll's memory \
-             limit (128 MiB). Use fewer connections"
+            "warning: the contents of {crowded_out} long responses were not checked and count as failed: the responses \
+             in flight reached plimsoll's memory limit (128 MiB). Use fewer connections"
         ));
     }
     match (print_unwritten_outputs(), code) {

@@ -56,7 +56,7 @@ fn print_changing_server_searches(seed: u64, budget_s: u64, name: Option<&str>) 
         if name.is_some() {
             println!("{}", simulator::format_search(&findings, capacity));
         }
-        let line = findings.load_line_rps;
+        let line = findings.load_line;
         println!(
             "  line {:.1} ({:.1} to {:.1?}){} seen {} s by {:?} after {:.0} s",
             line.rps,

@@ -244,14 +244,14 @@ impl SimulatedComparison {
         ArmLoadFigures {
             goodput: BlockRatio { numerator: counts.in_window as f64, divisor: LOAD_S },
             response_times: LoadResponseTimes::new(counts.scheduled, counts.succeeded, counts.times.into_iter()),
-            cpu_ns: None,
-            answer_bytes: BlockRatio { numerator: counts.bytes, divisor: counts.statuses.total() as f64 },
+            cpu_ns_per_response: None,
+            bytes_per_response: BlockRatio { numerator: counts.bytes, divisor: counts.statuses.total() as f64 },
             statuses: counts.statuses,
             routes: Vec::new(),
             client_wait_share: 0.0,
             interference: others,
             void_reason: None,
-            missing_response: None,
+            missing_response_reason: None,
         }
     }
 
@@ -339,7 +339,7 @@ impl SimulatedComparison {
                 return compute_comparison_result(&rules, &blocks[..count], stopped_by);
             }
         }
-        compute_comparison_result(&rules, &blocks, ComparisonEnd::Blocks)
+        compute_comparison_result(&rules, &blocks, ComparisonEnd::BlocksMaxReached)
     }
 
     /// Runs one comparison per seed, and returns the outcomes.
@@ -376,7 +376,7 @@ impl Outcomes {
         self.better += usize::from(proof.verdict == ProveVerdict::Better);
         self.worse += usize::from(proof.verdict == ProveVerdict::Worse);
         self.same += usize::from(proof.verdict == ProveVerdict::Same);
-        self.small += usize::from(proof.verdict == ProveVerdict::Small);
+        self.small += usize::from(proof.verdict == ProveVerdict::SmallDifference);
         let Some(one) = proof.measures.first() else { return };
         if let Some(interval) = one.ratio_interval {
             self.intervals += 1;

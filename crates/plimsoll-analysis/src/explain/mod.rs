@@ -154,7 +154,7 @@ pub fn probabilities_from_loads(findings: &Findings, loads: &Loads) -> Posterior
 pub fn explain(findings: &Findings, loads: &Loads, experiments: &ExperimentLoads) -> Assessment<Explanation> {
     let case = ServerFacts::from_loads(findings, loads);
     let changes = InterventionOutcomes::from_loads(experiments);
-    let explanation = explanation_from_facts(&case, &changes, findings.load_line_rps);
+    let explanation = explanation_from_facts(&case, &changes, findings.load_line);
     let (varied, functions) =
         (SettingEffect::from_loads(&experiments.setting_loads), FunctionObservation::from_loads(&case, loads));
     let mut doubts = explanation_doubts(findings, loads, &case);
@@ -435,7 +435,7 @@ fn explanation_doubts(findings: &Findings, loads: &Loads, case: &ServerFacts) ->
         );
         doubts.add(DoubtKind::Unmeasured, text);
     }
-    if findings.load_line_rps.rps <= 0.0 {
+    if findings.load_line.rps <= 0.0 {
         doubts.add(
             DoubtKind::NoSuccess,
             "there is no load line, so plimsoll chose the rates of the loads relative to the peak throughput",

@@ -41,7 +41,7 @@ pub(super) fn plimsoll_was_the_limit(case: &ServerFacts) -> bool {
         sight.limited.is_some() && sight.disturbed.is_none() && !crowded_out
     };
     let here = of(&case.line) || of(&case.past) && case.upper_rps.is_none();
-    let whole = case.stopped_by == StopReason::Client && case.line.disturbed.is_none();
+    let whole = case.stopped_by == StopReason::GeneratorLimited && case.line.disturbed.is_none();
     let reads = !case.line.read_by_others && is_client_window_full(case).unwrap_or(false);
     whole
         || here

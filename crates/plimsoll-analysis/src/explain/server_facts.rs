@@ -94,7 +94,7 @@ impl<'a> Loads<'a> {
 /// this rate. The reference rate is the load line or, without a load line, the server's highest
 /// throughput.
 pub fn reference_rate(findings: &Findings) -> f64 {
-    let line = findings.load_line_rps.rps;
+    let line = findings.load_line.rps;
     if line > 0.0 {
         return line;
     }
@@ -102,9 +102,9 @@ pub fn reference_rate(findings: &Findings) -> f64 {
     // If a single user waits too long for a response, the search tries no more users. Then the peak
     // is the throughput of one user, not the capacity of the server. So the throughput of all other
     // trials counts, too.
-    let climbed = findings.peak.is_some_and(|peak| peak.concurrency > 1);
+    let climbed = findings.peak.is_some_and(|peak| peak.users > 1);
     let measured = findings.trials.iter().filter(|trial| !climbed && trial.purpose != LoadPurpose::Settle);
-    measured.map(|trial| trial.achieved_rps).fold(peak, f64::max)
+    measured.map(|trial| trial.goodput_rps).fold(peak, f64::max)
 }
 
 /// Returns the throughput that the server sustains, 1/s: usually `best_rps`, the highest throughput
@@ -217,11 +217,11 @@ impl ServerFacts {
         let goodput = [&low, &half, &line, &past].into_iter().filter_map(|sight| sight.get(Signal::Goodput));
         let steady_rps = goodput.reduce(f64::max);
         let best_rps = steady_rps.unwrap_or(0.0).max(peak);
-        let has_line = findings.load_line_rps.rps > 0.0;
+        let has_line = findings.load_line.rps > 0.0;
         let sustained_rps = sustained_rps(has_line, best_rps, steady_rps, &past);
         // A request of a single user meets no queue. Even at a low load, some requests overlap and
         // wait.
-        let single = findings.trials.iter().filter(|trial| trial.concurrency() == Some(1));
+        let single = findings.trials.iter().filter(|trial| trial.user_count() == Some(1));
         let mut single = single.map(|trial| trial.evidence.service_mean_ns).filter(|ns| *ns > 0.0).peekable();
         let alone_first_ns = single.peek().copied();
         // The service time is the mean, not the median: by Little's law, a rare long request
@@ -237,9 +237,9 @@ impl ServerFacts {
         let failing = findings.constant_failure.filter(|failing| failing.kind == SloBreakKind::Failed);
         ServerFacts {
             held_past_rps: loads.sustained_above_line.and_then(|run| under(run).get(Signal::Offered)),
-            lower_rps: findings.load_line_rps.rps * requests_each,
-            interval_lower_rps: Some(findings.load_line_rps.lower * requests_each),
-            upper_rps: findings.load_line_rps.upper.map(|upper| upper * requests_each),
+            lower_rps: findings.load_line.rps * requests_each,
+            interval_lower_rps: Some(findings.load_line.lower * requests_each),
+            upper_rps: findings.load_line.upper.map(|upper| upper * requests_each),
             stopped_by: findings.stopped_by,
             slo: findings.slo.clone(),
             best_rps,

@@ -27,7 +27,7 @@ impl ServerUseAtLine {
     /// in the order of `findings.trials`. Returns the reason as an error if no trial has figures of
     /// the server's CPU and memory use.
     pub fn from_findings(findings: &Findings, runs: &[&Run]) -> Result<ServerUseAtLine, String> {
-        let line = findings.load_line_rps.rps;
+        let line = findings.load_line.rps;
         let trials = || findings.trials.iter().zip(runs);
         let near: Vec<_> = trials()
             .filter(|(trial, _)| {
@@ -41,12 +41,12 @@ impl ServerUseAtLine {
         let chosen = if near.is_empty() {
             let best = |is_usable: fn(&TrialOutcome) -> bool| {
                 let usable = trials().filter(|(trial, _)| trial.purpose != LoadPurpose::Settle && is_usable(trial));
-                usable.max_by(|(a, _), (b, _)| a.achieved_rps.total_cmp(&b.achieved_rps))
+                usable.max_by(|(a, _), (b, _)| a.goodput_rps.total_cmp(&b.goodput_rps))
             };
             // Other programs hardly change the server's CPU time for each request, so a disturbed
             // trial may replace a missing valid trial.
             best(|trial| trial.verdict != Verdict::Void)
-                .or_else(|| best(|trial| trial.is_disturbed() && !is_void_by_generator(trial)))
+                .or_else(|| best(|trial| trial.is_void_by_interference() && !is_void_by_generator(trial)))
                 .into_iter()
                 .collect()
         } else {

@@ -33,7 +33,7 @@ fn saturated_trial(trial: &TrialOutcome) -> Option<SaturatedTrial> {
             let unknown = Saturation { completed, seconds, dispersion: 1.0, pieces: 1.0 };
             (completed > 0.0).then_some(trial.evidence.saturation.unwrap_or(unknown))
         }
-        LoadPurpose::Saturate if !is_generator_limited(trial) => trial.evidence.saturation,
+        LoadPurpose::Saturate if !is_capacity_hidden_by_generator(trial) => trial.evidence.saturation,
         _ => None,
     };
     Some(SaturatedTrial { saturation: saturation?, is_disturbed: trial.interference.is_disturbed })
@@ -58,6 +58,6 @@ pub(super) fn is_rejecting_overload(trial: &TrialOutcome) -> bool {
 
 /// Returns whether the limit of the generator hides the server's capacity. If the server rejects a
 /// large share of the requests, the generator's limit does not hide the capacity.
-pub(super) fn is_generator_limited(trial: &TrialOutcome) -> bool {
+pub(super) fn is_capacity_hidden_by_generator(trial: &TrialOutcome) -> bool {
     is_void_by_generator(trial) && !is_rejecting_overload(trial)
 }

@@ -8,7 +8,7 @@
 //!
 //! Not here: the estimate of the load line ([`plimsoll_statistics::line_distribution`]).
 
-use super::search_settings::{is_near_load_line, is_void_by_generator};
+use super::search_settings::{is_line_or_confirming_trial, is_void_by_generator};
 use super::search_state::SearchState;
 use crate::judge::{TrialOutcome, Verdict};
 use crate::sentence::Sentence;
@@ -71,7 +71,7 @@ pub(super) fn with_verdicts_by_chance(
 ) -> Vec<TrialOutcome> {
     let is_within = |rate: f64| line_rps_max.is_none_or(|max| rate <= max);
     let verdict_by_chance = |trial: &TrialOutcome| {
-        let passes = is_near_load_line(trial)
+        let passes = is_line_or_confirming_trial(trial)
             && trial.verdict == Verdict::Fail
             && trial.offered_rps().is_some_and(is_within)
             && chance_explains_trial(trial, dispersion);
@@ -79,7 +79,7 @@ pub(super) fn with_verdicts_by_chance(
         if passes {
             trial.verdict = Verdict::Pass;
             trial.reason = Sentence::from("by chance, ").append_sentence(&trial.reason);
-            trial.evidence.passes_by_chance = true;
+            trial.evidence.has_failed_by_chance = true;
         }
         trial
     };
@@ -104,7 +104,8 @@ pub(super) fn breaks_slo_even_if_disturbed(trial: &TrialOutcome, dispersion: f64
 /// Returns whether other programs disturbed more than half of the trials that saturate the server
 /// or are near the load line.
 pub(super) fn is_machine_shared(history: &[TrialOutcome]) -> bool {
-    let telling = || history.iter().filter(|trial| trial.purpose == LoadPurpose::Saturate || is_near_load_line(trial));
+    let telling =
+        || history.iter().filter(|trial| trial.purpose == LoadPurpose::Saturate || is_line_or_confirming_trial(trial));
     let disturbed = telling().filter(|trial| trial.interference.is_disturbed).count();
     2 * disturbed > telling().count()
 }
@@ -123,7 +124,7 @@ impl TriedRates {
     /// Collects the rates of the trials near the load line. Disturbed trials count, because on such
     /// a machine the search states the load line of the disturbed server.
     pub(super) fn from_history(history: &[TrialOutcome], dispersion: f64) -> TriedRates {
-        let near = || history.iter().filter(|trial| is_near_load_line(trial) && !is_void_by_generator(trial));
+        let near = || history.iter().filter(|trial| is_line_or_confirming_trial(trial) && !is_void_by_generator(trial));
         // A trial was stopped early because it was certain to fail, so chance does not explain the
         // failure of a stopped trial.
         let broke = |trial: &&TrialOutcome| trial.is_stopped_early || breaks_slo_even_if_disturbed(trial, dispersion);

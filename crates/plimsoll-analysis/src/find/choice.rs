@@ -1,10 +1,10 @@
-//! The choice of the next trial of a search ([`LoadChoice`]). The search begins with closed-loop
+//! The choice of the next trial of a search ([`TrialChooser`]). The search begins with closed-loop
 //! loads of more and more users. Closed-loop loads that keep the server saturated then show its
 //! capacity, and open-loop loads try rates near the probable load line. If the budget suffices,
 //! further loads confirm the load line.
 
 use super::budget_division::{BudgetDivision, TRIAL_RESPONSE_TIMES_MIN};
-use super::capacity::{is_generator_limited, is_rejecting_overload};
+use super::capacity::{is_capacity_hidden_by_generator, is_rejecting_overload};
 use super::chance::{
     TriedRates, backlog_dispersion, breaks_slo_even_if_disturbed, can_contradict_lower_end, fails_beyond_chance,
     is_line_supported, is_machine_shared, makes_upper_end_doubtful,
@@ -14,7 +14,7 @@ use super::peak;
 use super::plans::{Planner, TRIAL_ARRIVALS_MIN, round_rate, trial_time_max_ns};
 use super::present_capacity::LastCapacityChange;
 use super::quota::QuotaEstimate;
-use super::search_settings::{PlannedTrial, StopReason, is_near_load_line, is_void_by_generator};
+use super::search_settings::{PlannedTrial, StopReason, is_line_or_confirming_trial, is_void_by_generator};
 use super::search_state::SearchState;
 use super::target_loss::ServerLoss;
 use crate::judge::{TrialOutcome, Verdict};
@@ -24,7 +24,7 @@ use plimsoll_statistics::line_distribution::{LINE_QUANTILE_HIGH, LINE_QUANTILE_L
 
 /// The maximum number of repetitions of the first load (a single user) while no request gets a
 /// response.
-const FIRST_LOADS_MAX: u32 = 3;
+const FIRST_LOAD_REPETITIONS_MAX: u32 = 3;
 /// Each repetition of the first load (a single user) takes this multiple of the time of the
 /// previous load.
 const FIRST_LOAD_FACTOR: u64 = 4;
@@ -72,10 +72,12 @@ const ASCENT_FACTOR: f64 = 1.05;
 /// under load may respond faster, because its threads need not be woken. A measured Go server under
 /// load took 0.77 of the response time of a single user.
 const BUSY_RESPONSE_SHARE_MIN: f64 = 0.7;
-/// The minimum rate of a trial near the load line, as a share of the peak goodput.
-const LINE_TRIAL_RATE_SHARE_MIN: f64 = 1.0 / 2000.0;
-/// The minimum rate of a trial near the load line, 1/s: one request in 20 s.
-const LINE_TRIAL_RATE_RPS_MIN: f64 = 0.05;
+/// The lowest rate at which the search looks for the load line, as a share of the peak goodput.
+/// With a strict SLO, the load line can be far below the peak. The larger of this rate and
+/// [`SEARCHED_RATE_RPS_MIN`] applies.
+const SEARCHED_RATE_PEAK_SHARE_MIN: f64 = 1.0 / 2000.0;
+/// The lowest rate at which the search looks for the load line, 1/s: one request in 20 s.
+const SEARCHED_RATE_RPS_MIN: f64 = 0.05;
 /// The maximum number of users of a closed-loop trial.
 const CLOSED_LOOP_USERS_MAX: u64 = 16_384;
 /// A trial of the saturated server can narrow the load line's interval only if the uncertain
@@ -84,24 +86,24 @@ const CAPACITY_VARIANCE_SHARE_MIN: f64 = 0.5;
 
 /// The data for the choice of the next trial: the state of the search, and the outcomes of all
 /// earlier trials.
-pub(super) struct LoadChoice<'a> {
+pub(super) struct TrialChooser<'a> {
     search_state: &'a SearchState<'a>,
     /// The trials that measured the server with its present capacity, and the trials of the climb
     /// (closed loads of more and more users).
-    history: &'a [TrialOutcome],
+    present_trials: &'a [TrialOutcome],
     /// All trials of the search, in order.
     all_trials: &'a [TrialOutcome],
     plans: Planner<'a>,
 }
 
-impl<'a> LoadChoice<'a> {
+impl<'a> TrialChooser<'a> {
     /// Creates the choice of the next trial. `known` contains the trials that measured the server
     /// with its present capacity ([`super::present_capacity::LastCapacityChange`]). `all`
     /// contains all trials.
-    pub(super) fn new(known: &'a SearchState<'a>, all: &'a [TrialOutcome], elapsed_ns: u64) -> LoadChoice<'a> {
-        LoadChoice {
+    pub(super) fn new(known: &'a SearchState<'a>, all: &'a [TrialOutcome], elapsed_ns: u64) -> TrialChooser<'a> {
+        TrialChooser {
             search_state: known,
-            history: known.history,
+            present_trials: known.history,
             all_trials: all,
             plans: Planner::new(known, all.len(), elapsed_ns),
         }
@@ -110,9 +112,9 @@ impl<'a> LoadChoice<'a> {
     /// Returns the next trial, or the reason to stop.
     pub(super) fn next_trial(&self) -> Result<PlannedTrial, StopReason> {
         if ServerLoss::detect(self.all_trials).is_some() {
-            return Err(StopReason::Gone);
+            return Err(StopReason::ServerLost);
         }
-        if let Some(measure) = QuotaEstimate::from_history(self.all_trials).next(&self.plans) {
+        if let Some(measure) = QuotaEstimate::from_history(self.all_trials).next_trial(&self.plans) {
             return measure;
         }
         if let Some(measure) = self.next_peak_trial() {
@@ -130,8 +132,8 @@ impl<'a> LoadChoice<'a> {
         if let Some(measure) = self.plans.backlog_drain_load() {
             return Ok(measure);
         }
-        if self.consecutive_void_trials() >= CONSECUTIVE_VOID_TRIALS_MAX {
-            return Err(StopReason::Client);
+        if self.consecutive_generator_void_trials() >= CONSECUTIVE_VOID_TRIALS_MAX {
+            return Err(StopReason::GeneratorLimited);
         }
         self.next_trial_near_line()
     }
@@ -142,15 +144,16 @@ impl<'a> LoadChoice<'a> {
         if self.all_trials.iter().any(|t| t.purpose != LoadPurpose::Peak && t.purpose != LoadPurpose::Settle) {
             return None;
         }
-        if peak::has_first_answered_load_failed(self.history) {
+        if peak::has_first_answered_load_failed(self.present_trials) {
             return Some(Err(StopReason::NothingSucceeds));
         }
         let users_max = self.users_max();
-        if peak::single_user_response_ns(self.history).is_none() {
+        if peak::single_user_response_ns(self.present_trials).is_none() {
             return Some(self.first_load());
         }
-        let users = peak::next(self.history, self.search_state.budget_division.users_factor, users_max)?;
-        let (p50_ns, planned_ns) = self.history.last().map_or((0, 0), |t| (t.p50_ns, t.planned_ns));
+        let users =
+            peak::next_user_count(self.present_trials, self.search_state.budget_division.users_factor, users_max)?;
+        let (p50_ns, planned_ns) = self.present_trials.last().map_or((0, 0), |t| (t.p50_ns, t.planned_ns));
         // Responses to more users take longer than the responses in the last trial, so the trial's
         // length follows from the last median.
         let least_ns = p50_ns.saturating_mul(TRIAL_RESPONSE_TIMES_MIN).min(planned_ns.saturating_mul(2));
@@ -160,7 +163,7 @@ impl<'a> LoadChoice<'a> {
         if self.plans.elapsed_ns.saturating_add(length_ns) > self.search_state.budget_division.climb_end_ns_max {
             return None;
         }
-        Some(self.limit_to_budget(self.plans.closed_loop_trial(LoadPurpose::Peak, users, length_ns)))
+        Some(self.require_fit_in_budget(self.plans.closed_loop_trial(LoadPurpose::Peak, users, length_ns)))
     }
 
     /// Returns the largest number of users of a closed-loop trial. If a maximum rate is set, so few
@@ -173,21 +176,22 @@ impl<'a> LoadChoice<'a> {
         let Some(rate_max) = self.search_state.settings.max_rate else { return connections };
         // If more users did not increase the goodput, even more users will not bring the goodput
         // above the maximum rate.
-        let is_flat = peak::is_goodput_flat(self.history)
-            && peak::closed_loop_peak(self.history).is_some_and(|peak| peak.rps <= BUSY_RESPONSE_SHARE_MIN * rate_max);
+        let is_flat = peak::is_goodput_flat(self.present_trials)
+            && peak::closed_loop_peak(self.present_trials)
+                .is_some_and(|peak| peak.rps <= BUSY_RESPONSE_SHARE_MIN * rate_max);
         if is_flat {
             return connections;
         }
-        let answer_s = peak::single_user_response_ns(self.history).unwrap_or(0) as f64 / 1e9;
+        let answer_s = peak::single_user_response_ns(self.present_trials).unwrap_or(0) as f64 / 1e9;
         connections.min((rate_max * answer_s * BUSY_RESPONSE_SHARE_MIN) as u64)
     }
 
     /// Returns the first load: a single user, for a few response times. The first load ends only
-    /// after enough responses, because the first response of a server may be slow. Without a test
-    /// request, a first load without responses is repeated with a longer duration.
+    /// after enough responses, because the first response of a server may be slow. A first load
+    /// without responses is repeated with a longer duration.
     fn first_load(&self) -> Result<PlannedTrial, StopReason> {
-        let silent = self.history.iter().filter(|t| t.purpose == LoadPurpose::Peak).count() as u32;
-        if silent > FIRST_LOADS_MAX {
+        let silent = self.present_trials.iter().filter(|t| t.purpose == LoadPurpose::Peak).count() as u32;
+        if silent > FIRST_LOAD_REPETITIONS_MAX {
             return Err(StopReason::NothingAnswered);
         }
         let wanted_ns = self
@@ -202,58 +206,67 @@ impl<'a> LoadChoice<'a> {
         let shown_ns = if self.search_state.settings.max_rate.is_some() { 0 } else { usual_ns };
         let no_room = if silent > 0 { StopReason::NothingAnswered } else { StopReason::Budget };
         let measure = self.plans.first_single_user_load(wanted_ns, shown_ns).ok_or(no_room)?;
-        let longer = self.history.last().is_none_or(|t| measure.plan.load.duration_ns > Some(t.planned_ns));
+        let longer = self.present_trials.last().is_none_or(|t| measure.plan.load.duration_ns > Some(t.planned_ns));
         if longer { Ok(measure) } else { Err(StopReason::NothingAnswered) }
     }
 
-    fn limit_to_budget(&self, measure: PlannedTrial) -> Result<PlannedTrial, StopReason> {
+    fn require_fit_in_budget(&self, measure: PlannedTrial) -> Result<PlannedTrial, StopReason> {
         if self.plans.fits_in_budget(&measure) { Ok(measure) } else { Err(StopReason::Budget) }
     }
 
     /// Returns the number of most recent trials near the load line that exceeded plimsoll's
     /// capacity.
-    fn consecutive_void_trials(&self) -> usize {
-        self.history.iter().rev().filter(|t| is_near_load_line(t)).take_while(|t| is_void_by_generator(t)).count()
+    fn consecutive_generator_void_trials(&self) -> usize {
+        self.present_trials
+            .iter()
+            .rev()
+            .filter(|t| is_line_or_confirming_trial(t))
+            .take_while(|t| is_void_by_generator(t))
+            .count()
     }
 
     /// Returns whether trials that saturate the server are possible. To saturate the server, a
     /// trial needs more users than at the peak, and an allowed rate above the peak. The trial also
     /// needs a generator with spare capacity, and enough completions.
     fn can_saturate(&self) -> bool {
-        let Some(peak) = peak::closed_loop_peak(self.history) else { return false };
+        let Some(peak) = peak::closed_loop_peak(self.present_trials) else { return false };
         // If the highest allowed rate ended the climb (closed loops of more and more users), a
         // trial with even more users may exceed this rate.
-        let climb_ended_before_rate_max = || peak::users_tried(self.history) < self.users_max();
+        let climb_ended_before_rate_max = || peak::users_tried_max(self.present_trials) < self.users_max();
         let is_rate_allowed = self
             .search_state
             .settings
             .max_rate
             .is_none_or(|rate_max| rate_max > peak.rps && climb_ended_before_rate_max());
-        let tries = self.history.iter().filter(|trial| trial.purpose == LoadPurpose::Saturate);
-        let is_generator_limit = tries.rev().take_while(|trial| is_generator_limited(trial)).count() >= 2
-            || self.history.iter().any(|trial| trial.purpose == LoadPurpose::Peak && is_generator_limited(trial));
+        let tries = self.present_trials.iter().filter(|trial| trial.purpose == LoadPurpose::Saturate);
+        let is_generator_limit = tries.rev().take_while(|trial| is_capacity_hidden_by_generator(trial)).count() >= 2
+            || self
+                .present_trials
+                .iter()
+                .any(|trial| trial.purpose == LoadPurpose::Peak && is_capacity_hidden_by_generator(trial));
         let budget_s = self.search_state.settings.budget_ns as f64 / 1e9;
         let has_enough_completions = peak.rps * budget_s * SATURATED_TRIAL_BUDGET_SHARE >= SATURATED_COMPLETIONS_MIN;
         is_rate_allowed && !is_generator_limit && has_enough_completions
     }
 
     fn needs_saturated_trials(&self) -> bool {
-        let saturated = self.history.iter().filter(|trial| trial.purpose == LoadPurpose::Saturate);
-        let made = saturated.filter(|trial| !is_generator_limited(trial)).count();
+        let saturated = self.present_trials.iter().filter(|trial| trial.purpose == LoadPurpose::Saturate);
+        let made = saturated.filter(|trial| !is_capacity_hidden_by_generator(trial)).count();
         // Closed-loop loads of more and more users already overloaded a server that rejects
         // requests, so few more trials of the saturated server suffice.
-        let few = self.search_state.budget_division.has_few_trials || self.history.iter().any(is_rejecting_overload);
+        let few =
+            self.search_state.budget_division.has_few_trials || self.present_trials.iter().any(is_rejecting_overload);
         let first = if few { SATURATED_TRIALS_SMALL_BUDGET } else { SATURATED_TRIALS_FIRST };
-        made < first && self.can_saturate() && !self.history.iter().any(is_near_load_line)
+        made < first && self.can_saturate() && !self.present_trials.iter().any(is_line_or_confirming_trial)
     }
 
     fn saturated_trial(&self) -> PlannedTrial {
-        let peak = peak::closed_loop_peak(self.history);
+        let peak = peak::closed_loop_peak(self.present_trials);
         let rps = peak.map_or(100.0, |peak| peak.rps);
-        let at_peak = peak::saturating_users(self.history);
+        let at_peak = peak::saturating_users(self.present_trials);
         // If the goodput still grew with the number of users, more users than in the best
         // closed-loop trial are needed to saturate the server.
-        let best = peak.filter(|_| peak::is_still_growing(self.history)).map_or(1, |peak| peak.concurrency);
+        let best = peak.filter(|_| peak::is_goodput_still_growing(self.present_trials)).map_or(1, |peak| peak.users);
         let users = at_peak.max(best).saturating_mul(SATURATING_FACTOR).max(SATURATING_USERS_MIN);
         // The number of users is limited: with `timeout_s / 2.0 * rps` users, a request waits for
         // half of its timeout on average.
@@ -277,11 +290,11 @@ impl<'a> LoadChoice<'a> {
     fn next_trial_near_line(&self) -> Result<PlannedTrial, StopReason> {
         let line = LineEstimate::new(self.search_state);
         let [low, middle, high] = [LINE_QUANTILE_LOW, 0.5, LINE_QUANTILE_HIGH].map(|p| line.quantile(p));
-        let peak_rps = peak::closed_loop_peak(self.history).map_or(1.0, |peak| peak.rps);
+        let peak_rps = peak::closed_loop_peak(self.present_trials).map_or(1.0, |peak| peak.rps);
         // The lowest rate that the search tries (`floor`) is below the highest allowed rate, which
         // may be far below the peak.
-        let floor = (peak_rps * LINE_TRIAL_RATE_SHARE_MIN).max(LINE_TRIAL_RATE_RPS_MIN).min(line.rate_rps_max / 2.0);
-        let tried = || self.history.iter().filter(|trial| is_near_load_line(trial));
+        let floor = (peak_rps * SEARCHED_RATE_PEAK_SHARE_MIN).max(SEARCHED_RATE_RPS_MIN).min(line.rate_rps_max / 2.0);
+        let tried = || self.present_trials.iter().filter(|trial| is_line_or_confirming_trial(trial));
         if middle < floor || tried().next().is_none() && line.capacity.is_none() {
             let lowest = tried().filter_map(TrialOutcome::offered_rps).fold(f64::INFINITY, f64::min);
             let fails = tried().filter(|t| t.verdict == Verdict::Fail && t.offered_rps() <= Some(floor * 1.01)).count();
@@ -290,12 +303,12 @@ impl<'a> LoadChoice<'a> {
             }
             let rate = if lowest.is_finite() { (lowest / 4.0).max(floor) } else { (peak_rps / 2.0).max(floor) };
             let rate = rate.min(line.rate_rps_max);
-            return self.limit_to_budget(self.line_trial(rate, self.search_state.budget_division.line_trial_ns));
+            return self.require_fit_in_budget(self.line_trial(rate, self.search_state.budget_division.line_trial_ns));
         }
         let narrow = high <= low * NARROW_INTERVAL_FACTOR_MAX && low > 0.0;
         let is_above_rate_max = line.is_above_rate_max();
         let is_confirmed = low > 0.0 && is_line_supported(self.search_state, line.capacity.as_ref(), low);
-        let ended_by = if is_above_rate_max { line.rate_max_reason } else { StopReason::Width };
+        let ended_by = if is_above_rate_max { line.rate_max_reason } else { StopReason::PrecisionReached };
         // A trial that contradicts the load line may have been disturbed, so more trials decide if
         // the budget permits.
         let dispersion = backlog_dispersion(self.search_state, line.capacity.as_ref());
@@ -304,7 +317,7 @@ impl<'a> LoadChoice<'a> {
         };
         let is_contradicted = tried().any(|trial| contradicts(&trial));
         if let Some(rate) = self.lower_rate_after_failures(dispersion).filter(|rate| *rate >= floor) {
-            return self.limit_to_budget(self.line_trial(rate, self.search_state.budget_division.line_trial_ns));
+            return self.require_fit_in_budget(self.line_trial(rate, self.search_state.budget_division.line_trial_ns));
         }
         if let Some(rate) =
             self.higher_rate_above_doubtful_end(dispersion, high).filter(|rate| *rate <= line.rate_rps_max)
@@ -318,7 +331,7 @@ impl<'a> LoadChoice<'a> {
             let again = self.line_trial(low, self.search_state.budget_division.line_trial_ns);
             return if is_contradicted && self.plans.fits_in_budget(&again) { Ok(again) } else { Err(ended_by) };
         }
-        let confirming = self.history.iter().filter(|trial| trial.purpose == LoadPurpose::Confirm);
+        let confirming = self.present_trials.iter().filter(|trial| trial.purpose == LoadPurpose::Confirm);
         // A trial at the lower end of a wide interval would show little: nearly any server meets
         // the SLO at such a low rate. For a rate limiter, the lower end is tried even so: the
         // interval is wide because the size of the token bucket is unknown.
@@ -332,7 +345,7 @@ impl<'a> LoadChoice<'a> {
         if (narrow || is_above_rate_max) && tried().next().is_some() && confirm_count < CONFIRMING_TRIALS_MAX {
             return confirm.ok_or(ended_by);
         }
-        if LastCapacityChange::is_change_suspected(self.history) && self.can_saturate() {
+        if LastCapacityChange::is_change_suspected(self.present_trials) && self.can_saturate() {
             let measure = self.saturated_trial();
             if self.plans.fits_in_budget(&measure) {
                 return Ok(measure);
@@ -343,7 +356,7 @@ impl<'a> LoadChoice<'a> {
         // near the load line alternate. Trials of the saturated server alone would never make the
         // capacity certain if it changes from trial to trial.
         let may_saturate = tried().any(|trial| trial.verdict == Verdict::Pass)
-            || self.history.last().is_none_or(|last| last.purpose != LoadPurpose::Saturate);
+            || self.present_trials.last().is_none_or(|last| last.purpose != LoadPurpose::Saturate);
         let saturate = decisive_rate.is_none()
             && may_saturate
             && line.distribution.capacity_variance_share > CAPACITY_VARIANCE_SHARE_MIN
@@ -381,8 +394,8 @@ impl<'a> LoadChoice<'a> {
     /// line failed and none met the SLO. If all trials near the predicted load line fail, the
     /// prediction is wrong, so the search lowers the rate without the prediction.
     fn lower_rate_after_failures(&self, dispersion: f64) -> Option<f64> {
-        let is_shared = is_machine_shared(self.history);
-        let tried = || self.history.iter().filter(|trial| is_near_load_line(trial));
+        let is_shared = is_machine_shared(self.present_trials);
+        let tried = || self.present_trials.iter().filter(|trial| is_line_or_confirming_trial(trial));
         let broke = |trial: &&TrialOutcome| match is_shared {
             true => breaks_slo_even_if_disturbed(trial, dispersion),
             false => fails_beyond_chance(trial, dispersion),
@@ -401,11 +414,11 @@ impl<'a> LoadChoice<'a> {
     /// if no higher rate failed. Doubtful upper ends occur on a machine that other programs use,
     /// where a saturated server gets less CPU time.
     fn higher_rate_above_doubtful_end(&self, dispersion: f64, high: f64) -> Option<f64> {
-        let tried = TriedRates::from_history(self.history, dispersion);
+        let tried = TriedRates::from_history(self.present_trials, dispersion);
         let doubtful = tried
             .highest_passed_rate_rps
             .filter(|rps| tried.failed_rates_rps.is_empty() && makes_upper_end_doubtful(*rps, high));
-        doubtful.filter(|_| is_machine_shared(self.history)).map(|rps| rps * ASCENT_FACTOR)
+        doubtful.filter(|_| is_machine_shared(self.present_trials)).map(|rps| rps * ASCENT_FACTOR)
     }
 
     fn line_trial(&self, rate: f64, length_ns: u64) -> PlannedTrial {

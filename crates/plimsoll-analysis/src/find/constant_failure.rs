@@ -125,8 +125,8 @@ struct LoadFailures {
 }
 
 impl LoadFailures {
-    /// Counts the failures of a trial. Returns `None` for a load without information: no request
-    /// was sent, other processes disturbed the load, or the backlog grew.
+    /// Counts the failures of a trial. Returns `None` for a load without information: a
+    /// request was not sent, other processes disturbed the load, or the backlog grew.
     fn from_trial(trial: &TrialOutcome, how: SloBreakKind) -> Option<LoadFailures> {
         let (rps, evidence) = (trial.offered_rps()?, &trial.evidence);
         let counts = trial.purpose != LoadPurpose::Settle && trial.verdict != Verdict::Void && evidence.scheduled > 0;
@@ -143,8 +143,8 @@ impl LoadFailures {
                 // do not count.
                 let to_come =
                     if trial.is_stopped_early { bound.bound_ns as f64 / trial.duration_ns.max(1) as f64 } else { 0.0 };
-                let of_bound = evidence.bad_bound_ns == Some(bound.bound_ns);
-                (scheduled * (1.0 - to_come), if of_bound { evidence.bad_requests as f64 } else { 0.0 })
+                let of_bound = evidence.worst_bound_ns == Some(bound.bound_ns);
+                (scheduled * (1.0 - to_come), if of_bound { evidence.worst_bound_bad_requests as f64 } else { 0.0 })
             }
         };
         // Unanswered and late requests are part of the backlog, so the allowed growth of the
@@ -224,7 +224,8 @@ mod tests {
                         TrialOutcome::one_second_trial(LoadPurpose::Climb, OfferedLoad::Rate(rps), Verdict::Fail);
                     (trial.is_stopped_early, trial.duration_ns) = (stopped, (seconds * 1e9) as u64);
                     trial.evidence.scheduled = (rps * seconds) as u64;
-                    (trial.evidence.bad_requests, trial.evidence.bad_bound_ns) = (bad, Some(bound.bound_ns));
+                    (trial.evidence.worst_bound_bad_requests, trial.evidence.worst_bound_ns) =
+                        (bad, Some(bound.bound_ns));
                     trial.evidence.backlog_growth_share = growth;
                     trial
                 })

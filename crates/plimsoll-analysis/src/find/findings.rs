@@ -14,7 +14,7 @@ use super::peak::{self, Knee, Peak};
 use super::present_capacity::LastCapacityChange;
 use super::quota::{Quota, QuotaEstimate};
 use super::rejection::trials_with_rejections;
-use super::search_settings::{SearchSettings, StopReason, is_near_load_line, trials_with_valid_figures};
+use super::search_settings::{SearchSettings, StopReason, is_line_or_confirming_trial, replace_invalid_figures};
 use super::search_state::SearchState;
 use super::stalls::Stalls;
 use super::target_loss::ServerLoss;
@@ -113,11 +113,11 @@ impl LoadLine {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Findings {
     /// The load line and its interval, 1/s, in the unit of `rate_unit`.
-    pub load_line_rps: LoadLine,
+    pub load_line: LoadLine,
     /// The unit of the offered rate: `requests`, or `sessions`.
     pub rate_unit: &'static str,
     /// The rates of the access log from which the loads were drawn; `None` without a log.
-    pub log: Option<AccessLogRate>,
+    pub access_log_rate: Option<AccessLogRate>,
     /// The SLO that the server meets up to the load line.
     pub slo: Slo,
     /// The throughput of the server while its queue is never empty; `None` if no saturated trial
@@ -241,13 +241,13 @@ pub fn findings_from_trials(
     elapsed_ns: u64,
     stopped_by: StopReason,
 ) -> Findings {
-    let (recorded, history) = (history, &trials_with_valid_figures(history)[..]);
+    let (recorded, history) = (history, &replace_invalid_figures(history)[..]);
     // Trials after the server stopped accepting connections carry no information about the load
     // line.
-    let target_loss = ServerLoss::detect(history).filter(|_| stopped_by == StopReason::Gone);
+    let target_loss = ServerLoss::detect(history).filter(|_| stopped_by == StopReason::ServerLost);
     let history = target_loss.map_or(history, |loss| &history[..loss.trials_before]);
     let measured = || history.iter().filter(|t| t.purpose != LoadPurpose::Settle);
-    let spoilt = measured().filter(|t| t.offered_rps().is_some() && t.is_disturbed()).count();
+    let spoilt = measured().filter(|t| t.offered_rps().is_some() && t.is_void_by_interference()).count();
     // If most open trials were disturbed and the budget was exhausted, the search reports that
     // disturbances ended it (`Disturbed`).
     let stopped_by = match stopped_by {
@@ -279,12 +279,14 @@ pub fn findings_from_trials(
     load_line.is_confirmed =
         load_line.lower > 0.0 && is_line_supported(&known, line.capacity.as_ref(), load_line.lower);
     // A search that ended before its first trial near the load line has no evidence for any rate.
-    let tried = history.iter().any(is_near_load_line);
+    let tried = history.iter().any(is_line_or_confirming_trial);
     // If no trial near the load line met the SLO, no rate is proven. A trial also confirms a rate
     // if it broke the SLO by no more than chance.
     let met = load_line.is_confirmed
         || tried_rates.is_some_and(|tried| tried.highest_passed_rate_rps.is_some())
-        || history.iter().any(|t| t.verdict == Verdict::Pass && t.offered_rps().is_some() && is_near_load_line(t));
+        || history
+            .iter()
+            .any(|t| t.verdict == Verdict::Pass && t.offered_rps().is_some() && is_line_or_confirming_trial(t));
     // A single trial in which by chance no stall occurred does not outweigh frequent stalls.
     let stalling = known.stalls.as_ref().is_some_and(|s| {
         s.impossible_bound.is_some() || s.has_slo_breaking_stalls || s.is_recurring && !load_line.is_confirmed
@@ -318,25 +320,25 @@ pub fn findings_from_trials(
         StopReason::Budget if is_topped => line.rate_max_reason,
         other => other,
     };
-    if is_topped || matches!(stopped_by, StopReason::Client | StopReason::MaxRate) {
+    if is_topped || matches!(stopped_by, StopReason::GeneratorLimited | StopReason::MaxRate) {
         load_line.upper = None;
     }
     load_line.upper = load_line.upper.filter(|upper| *upper > load_line.lower);
     let (lower, capacity) = (load_line.rps, line.capacity);
     let meets = history.iter().filter(|t| {
-        (t.verdict == Verdict::Pass || is_near_load_line(t) && chance_explains_trial(t, dispersion))
+        (t.verdict == Verdict::Pass || is_line_or_confirming_trial(t) && chance_explains_trial(t, dispersion))
             && t.purpose != LoadPurpose::Settle
             && t.offered_rps().is_some_and(|rate| rate >= load_line.lower * AT_LINE_SHARE_MIN)
     });
     let longest_pass_at_line_s = meets.map(|t| t.duration_ns as f64 / 1e9).fold(0.0, f64::max);
     let mut findings = Findings {
-        load_line_rps: load_line,
+        load_line,
         rate_unit: settings.base.traffic.arrivals_word(),
-        log: AccessLogRate::from_plan(&settings.base),
+        access_log_rate: AccessLogRate::from_plan(&settings.base),
         slo: settings.slo.clone(),
         capacity,
         arrivals: settings.arrivals,
-        peak: peak::confirmed_peak(history, capacity.as_ref()),
+        peak: peak::peak_with_capacity_rate(history, capacity.as_ref()),
         knee: peak::knee(history),
         trials: if quota.is_some() {
             recorded.to_vec()
@@ -356,7 +358,7 @@ pub fn findings_from_trials(
     };
     let mut doubts: Doubts = findings.interference.doubt().into_iter().collect();
     doubts.extend(end_doubts(&findings));
-    if lower > 0.0 && !findings.load_line_rps.is_confirmed {
+    if lower > 0.0 && !findings.load_line.is_confirmed {
         let text = match findings.longest_pass_at_line_s {
             s if s > 0.0 => format!(
                 "not confirmed: the longest trial at the load line took {trial_s} s",
@@ -402,9 +404,10 @@ impl CapacityRange {
     /// Returns `None` without a capacity, and if other programs did not disturb most of the trials.
     fn from_history(history: &[TrialOutcome], capacity: Option<&Capacity>, dispersion: f64) -> Option<CapacityRange> {
         let capacity = capacity.filter(|_| is_machine_shared(history))?;
-        let broke =
-            history.iter().filter(|trial| is_near_load_line(trial) && breaks_slo_even_if_disturbed(trial, dispersion));
-        let broke = broke.map(|trial| (trial.achieved_rps, trial.duration_ns as f64 / SECOND as f64));
+        let broke = history
+            .iter()
+            .filter(|trial| is_line_or_confirming_trial(trial) && breaks_slo_even_if_disturbed(trial, dispersion));
+        let broke = broke.map(|trial| (trial.goodput_rps, trial.duration_ns as f64 / SECOND as f64));
         let mut rates: Vec<(f64, f64)> = saturated_rates(history).chain(broke).filter(|rate| rate.0 > 0.0).collect();
         rates.sort_by(|a, b| a.0.total_cmp(&b.0));
         let left_out = rates.len() / 10;
@@ -422,7 +425,7 @@ impl CapacityRange {
 /// if no rate met the SLO. The correction is needed because a model of the server may treat the
 /// failed trial as disturbed. But a rate at which no trial met the SLO is not proven.
 fn corrected_lower_end(history: &[TrialOutcome], lower: f64, dispersion: f64) -> Option<f64> {
-    let near = || history.iter().filter(|trial| is_near_load_line(trial));
+    let near = || history.iter().filter(|trial| is_line_or_confirming_trial(trial));
     let met = near().filter(|trial| trial.verdict == Verdict::Pass).filter_map(TrialOutcome::offered_rps);
     let met_rps = met.fold(0.0, f64::max);
     let mut failed =
@@ -449,7 +452,7 @@ fn highest_rejection_share(trials: &[TrialOutcome]) -> Option<(f64, bool)> {
 fn end_doubts(findings: &Findings) -> Doubts {
     let mut doubts = Doubts::default();
     match findings.stopped_by {
-        StopReason::Client => {
+        StopReason::GeneratorLimited => {
             let text = "plimsoll itself was the limit: the server's load line is higher than plimsoll could measure \
                 from this machine.";
             doubts.add(DoubtKind::OutsideTriedLoads, text);
@@ -465,7 +468,7 @@ fn end_doubts(findings: &Findings) -> Doubts {
             let lowest = findings
                 .trials
                 .iter()
-                .filter(|t| is_near_load_line(t))
+                .filter(|t| is_line_or_confirming_trial(t))
                 .filter_map(TrialOutcome::offered_rps)
                 .fold(f64::INFINITY, f64::min);
             let text = format!(
@@ -484,10 +487,10 @@ fn end_doubts(findings: &Findings) -> Doubts {
                 format!("No response arrived within {waited}, so there is no load line. Give the search more time (");
             doubts.add(DoubtKind::NoSuccess, Sentence::from(text).remedy(Remedy::Budget).words(")."));
         }
-        StopReason::Gone => {
+        StopReason::ServerLost => {
             // If there is no load line, the loss of the server is itself the result of the search,
             // so no doubt is added.
-            if let Some(gone) = findings.target_loss.filter(|_| findings.load_line_rps.rps > 0.0) {
+            if let Some(gone) = findings.target_loss.filter(|_| findings.load_line.rps > 0.0) {
                 let text = format!(
                     "The results cover only the time before this event: {event}.",
                     event = gone.server_loss_text()
@@ -499,7 +502,7 @@ fn end_doubts(findings: &Findings) -> Doubts {
             doubts.add(DoubtKind::Ended, "The search was interrupted: the results come from the trials until then.");
         }
         StopReason::Disturbed => {
-            let consequence = match findings.load_line_rps.rps > 0.0 {
+            let consequence = match findings.load_line.rps > 0.0 {
                 true => "the load line comes from the loads that met the SLO despite these processes",
                 false => "no load near the estimated load line met the SLO",
             };
@@ -509,9 +512,9 @@ fn end_doubts(findings: &Findings) -> Doubts {
             );
             doubts.add(DoubtKind::Interference, text);
         }
-        StopReason::Budget | StopReason::Width | StopReason::Stalls => {}
+        StopReason::Budget | StopReason::PrecisionReached | StopReason::Stalls => {}
     }
-    if let Some(idle) = findings.trials.iter().find(|t| t.concurrency() == Some(1)) {
+    if let Some(idle) = findings.trials.iter().find(|t| t.user_count() == Some(1)) {
         for bound in findings.slo.response_bounds() {
             let idle_ns = if bound.quantile <= 0.5 { idle.p50_ns } else { idle.p99_ns };
             if idle_ns > bound.bound_ns && bound.quantile <= 0.99 {
@@ -538,9 +541,9 @@ fn trial_doubts(
     era: Option<LastCapacityChange>,
 ) -> Doubts {
     let mut doubts = Doubts::default();
-    let trials = &trials_with_valid_figures(findings.trials_before_server_loss());
+    let trials = &replace_invalid_figures(findings.trials_before_server_loss());
     if let Some(stalls) = &findings.stalls {
-        let then = match (&stalls.impossible_bound, findings.load_line_rps.rps > 0.0) {
+        let then = match (&stalls.impossible_bound, findings.load_line.rps > 0.0) {
             (Some(bound), _) => format!("no rate meets {bound}"),
             (None, true) => "the measured load line takes the server's stalls (pauses) into account".to_owned(),
             (None, false) => {
@@ -601,7 +604,7 @@ fn trial_doubts(
             "The server rejects excess load. Before each trial near the load line, plimsoll exhausted the burst that \
              the server's rate limit allows.",
         ),
-        Some((share, false)) if findings.load_line_rps.rps <= 0.0 => doubts.add(
+        Some((share, false)) if findings.load_line.rps <= 0.0 => doubts.add(
             DoubtKind::Server,
             format!(
                 "Requests fail at any load, up to {failed_share} of the requests: no rate meets the SLO.",
@@ -610,7 +613,7 @@ fn trial_doubts(
         ),
         Some(_) | None => {}
     }
-    if quota.is_none() && peak::is_still_growing(trials) {
+    if quota.is_none() && peak::is_goodput_still_growing(trials) {
         doubts.add(
             DoubtKind::OutsideTriedLoads,
             "Goodput was still growing with the number of users when the search for the peak ended; the real peak is \
@@ -635,12 +638,13 @@ fn trial_doubts(
         doubts.add(
             DoubtKind::Server,
             format!(
-                "The server's capacity drifted by {capacity_change} during the search.",
-                capacity_change = format::short_percent(drift)
+                "The server's capacity {change_direction} by {capacity_change} during the search.",
+                change_direction = if drift > 0.0 { "rose" } else { "fell" },
+                capacity_change = format::short_percent(drift.abs())
             ),
         );
     }
-    let line = findings.load_line_rps.lower;
+    let line = findings.load_line.lower;
     let passed = measured.iter().filter(|t| t.verdict == Verdict::Pass);
     let at_line = passed.filter_map(|t| Some((t.offered_rps()?, t.duration_ns as f64 / 1e9)));
     let rate_min = line * AT_LINE_SHARE_MIN;
@@ -676,8 +680,10 @@ fn budget_for_estimate_s(line: &LoadLine, elapsed_ns: u64) -> Option<f64> {
 /// the square-root rule, the load line's interval narrows with the square root of the search time.
 const PROPOSED_BUDGET_MARGIN: f64 = 1.3;
 
-/// Returns the relative change of the capacity from the first to the last third of the saturated
-/// trials. Returns `None` if the capacities of the first third and of the last third overlap.
+/// Returns by how much the capacity rose (above 0) or fell (below 0) from the first to the last
+/// third of the saturated trials, as a share of the capacity at first. The change is the gap
+/// between the capacities of both thirds. Returns `None` for fewer than six trials, for overlapping
+/// thirds, and for a small gap.
 fn capacity_drift(trials: &[TrialOutcome]) -> Option<f64> {
     let saturated = trials.iter().filter_map(|trial| trial.evidence.saturation);
     let capacities: Vec<f64> = saturated.map(|it| it.completed / it.seconds).collect();
@@ -688,8 +694,8 @@ fn capacity_drift(trials: &[TrialOutcome]) -> Option<f64> {
     let (first, last) = (&capacities[..third], &capacities[capacities.len() - third..]);
     let range = |c: &[f64]| c.iter().fold((f64::INFINITY, 0.0f64), |r, x| (r.0.min(*x), r.1.max(*x)));
     let ((first_min, first_max), (last_min, last_max)) = (range(first), range(last));
-    let change = if first_max < last_min { last_min / first_max - 1.0 } else { first_min / last_max - 1.0 };
-    (change > CAPACITY_DRIFT_SHARE_MAX).then_some(change)
+    let change = if first_max < last_min { last_min / first_max - 1.0 } else { (last_max / first_min - 1.0).min(0.0) };
+    (change.abs() > CAPACITY_DRIFT_SHARE_MAX).then_some(change)
 }
 
 #[cfg(test)]

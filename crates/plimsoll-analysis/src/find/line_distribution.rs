@@ -72,7 +72,7 @@ fn open_trials(history: &[TrialOutcome]) -> Vec<OpenTrial> {
                 backlog_growth: trial.evidence.backlog_growth_requests,
                 in_flight: trial.evidence.in_flight[1].max(0.0),
                 bounds: trial.evidence.bounds.clone(),
-                is_burst_exhausted: trial.evidence.failed_before_window,
+                is_burst_exhausted: trial.evidence.has_failures_before_window,
             })
         })
         .collect()

@@ -48,8 +48,8 @@ impl LineEstimate {
         // The search tries only rates below the lowest rate that plimsoll could not generate.
         let void = history.iter().filter(|trial| is_void_by_generator(trial)).filter_map(TrialOutcome::offered_rps);
         let lowest = void.fold(f64::INFINITY, f64::min) * GENERATABLE_RATE_FACTOR;
-        let closed_limited = history.iter().any(|trial| trial.concurrency().is_some() && is_void_by_generator(trial));
-        let made = history.iter().filter(|trial| trial.concurrency().is_some()).map(|trial| trial.achieved_rps);
+        let closed_limited = history.iter().any(|trial| trial.user_count().is_some() && is_void_by_generator(trial));
+        let made = history.iter().filter(|trial| trial.user_count().is_some()).map(|trial| trial.goodput_rps);
         let own = if lowest.is_finite() {
             round_rate(lowest).max(RATE_MIN)
         } else if closed_limited && line.capacity.is_none() {
@@ -58,7 +58,7 @@ impl LineEstimate {
             f64::INFINITY
         };
         if own < line.rate_rps_max {
-            (line.rate_rps_max, line.rate_max_reason) = (own, StopReason::Client);
+            (line.rate_rps_max, line.rate_max_reason) = (own, StopReason::GeneratorLimited);
         }
         line
     }

@@ -43,19 +43,19 @@ mod target_loss;
 pub use at_line::ServerUseAtLine;
 pub use constant_failure::{ConstantFailure, SloBreakKind};
 pub use findings::{Findings, Forecast, LoadLine, forecast};
-pub use gate::{DemandError, GateDemand, UndecidedDemand};
+pub use gate::{FailCondition, FailConditionError, UndecidedFailCondition};
 pub use log_rate::AccessLogRate;
 pub use peak::{Knee, Peak, highest_goodput};
 pub use plimsoll_statistics::Capacity;
 pub use present_capacity::LastCapacityChange;
 pub use search_settings::{PlannedTrial, SearchSettings, StopReason};
-pub use soak::{Soak, SoakBreak, SoakBreakManner, soak_segments};
+pub use soak::{Soak, SoakViolation, SoakViolationKind, soak_segments};
 pub use stalls::Stalls;
 pub use target_loss::ServerLoss;
 
 use crate::judge::TrialOutcome;
-use choice::LoadChoice;
-use search_settings::trials_with_valid_figures;
+use choice::TrialChooser;
+use search_settings::replace_invalid_figures;
 use search_state::SearchState;
 
 /// The next step of a search: another trial, or the result.
@@ -70,9 +70,9 @@ pub enum SearchStep {
 /// Returns the next step of a search after the trials in `history`, `elapsed_ns` after its start.
 /// Equal arguments always give an equal step.
 pub fn next(settings: &SearchSettings, history: &[TrialOutcome], elapsed_ns: u64) -> SearchStep {
-    let all = trials_with_valid_figures(history);
+    let all = replace_invalid_figures(history);
     let present = LastCapacityChange::trials_at_present_capacity(&all, LastCapacityChange::detect(&all));
-    match LoadChoice::new(&SearchState::new(settings, &present), &all, elapsed_ns).next_trial() {
+    match TrialChooser::new(&SearchState::new(settings, &present), &all, elapsed_ns).next_trial() {
         Ok(measure) => SearchStep::Measure(Box::new(measure)),
         Err(stopped_by) => {
             SearchStep::Stop(Box::new(findings::findings_from_trials(settings, history, elapsed_ns, stopped_by)))
@@ -89,7 +89,7 @@ pub fn contradicts_load_line(
     later: &TrialOutcome,
     line: LoadLine,
 ) -> bool {
-    let all = trials_with_valid_figures(history);
+    let all = replace_invalid_figures(history);
     let present = LastCapacityChange::trials_at_present_capacity(&all, LastCapacityChange::detect(&all));
     let known = SearchState::new(settings, &present);
     let at_most = later.offered_rps().is_some_and(|rate| rate <= line.lower);

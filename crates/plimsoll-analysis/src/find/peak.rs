@@ -28,14 +28,14 @@ pub struct Peak {
     /// Successes a second at the peak.
     pub rps: f64,
     /// Number of users at the peak.
-    pub concurrency: u64,
+    pub users: u64,
 }
 
 /// The knee: the lowest concurrency with at least 95 % of the peak goodput.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Knee {
     /// Number of users at the knee.
-    pub concurrency: u64,
+    pub users: u64,
     /// Successes a second at the knee.
     pub rps: f64,
     /// Response time p99 at the knee, ns.
@@ -44,10 +44,10 @@ pub struct Knee {
 
 /// Returns (users, goodput in 1/s, p99 in ns) of the trials, in ascending order of users. Among
 /// trials with equal users, the trial with the higher goodput counts.
-fn climb_points(history: &[TrialOutcome]) -> Vec<(u64, f64, u64)> {
+fn goodput_and_p99_by_users(history: &[TrialOutcome]) -> Vec<(u64, f64, u64)> {
     let mut points: Vec<(u64, f64, u64)> = Vec::new();
     for trial in history.iter().filter(|t| t.purpose == LoadPurpose::Peak) {
-        let Some(users) = trial.concurrency() else { continue };
+        let Some(users) = trial.user_count() else { continue };
         let goodput = trial_goodput(trial);
         match points.iter_mut().find(|p| p.0 == users) {
             Some(point) if point.1 < goodput => *point = (users, goodput, trial.p99_ns),
@@ -63,8 +63,8 @@ fn climb_points(history: &[TrialOutcome]) -> Vec<(u64, f64, u64)> {
 /// saved-up tokens do not count.
 fn trial_goodput(trial: &TrialOutcome) -> f64 {
     match trial.evidence.saturated_rps {
-        Some(rps) if trial.evidence.is_rejecting_surplus => rps.min(trial.achieved_rps),
-        _ => trial.achieved_rps,
+        Some(rps) if trial.evidence.is_rejecting_surplus => rps.min(trial.goodput_rps),
+        _ => trial.goodput_rps,
     }
 }
 
@@ -87,8 +87,8 @@ pub fn has_first_answered_load_failed(history: &[TrialOutcome]) -> bool {
 
 /// Returns the number of users of the next trial of the climb, the closed-loop trials with more and
 /// more users. Returns `None` once goodput no longer grows and the knee is found.
-pub fn next(history: &[TrialOutcome], factor: u64, users_max: u64) -> Option<u64> {
-    let points = climb_points(history);
+pub fn next_user_count(history: &[TrialOutcome], factor: u64, users_max: u64) -> Option<u64> {
+    let points = goodput_and_p99_by_users(history);
     let Some(&(users, _, _)) = points.last() else { return Some(1) };
     // Two consecutive numbers of users without growth of the goodput end the climb, because a
     // single step without growth may be chance.
@@ -121,9 +121,9 @@ pub fn highest_goodput<T>(loads: &[T], rps: impl Fn(&T) -> f64) -> Option<&T> {
 /// Returns the highest goodput of the closed-loop trials, and its number of users. Returns `None`
 /// if no request succeeded.
 pub fn closed_loop_peak(history: &[TrialOutcome]) -> Option<Peak> {
-    let points = climb_points(history);
-    let &(concurrency, rps, _) = highest_goodput(&points, |p| p.1)?;
-    (rps > 0.0).then_some(Peak { rps, concurrency })
+    let points = goodput_and_p99_by_users(history);
+    let &(users, rps, _) = highest_goodput(&points, |p| p.1)?;
+    (rps > 0.0).then_some(Peak { rps, users })
 }
 
 /// The minimum number of responses at the peak. If the peak has fewer responses, goodput varies too
@@ -134,9 +134,9 @@ const PEAK_RESPONSES_MIN: f64 = 30.0;
 /// equals the peak within chance. If the peak has few responses, the result is the number of users
 /// at the peak.
 pub fn saturating_users(history: &[TrialOutcome]) -> u64 {
-    let points = climb_points(history);
+    let points = goodput_and_p99_by_users(history);
     let Some(&(users, rps, _)) = highest_goodput(&points, |p| p.1) else { return 1 };
-    let trial = history.iter().find(|trial| trial.concurrency() == Some(users));
+    let trial = history.iter().find(|trial| trial.user_count() == Some(users));
     let answers = trial.map_or(1.0, |trial| rps * trial.duration_ns as f64 / 1e9);
     if answers < PEAK_RESPONSES_MIN {
         return users;
@@ -148,28 +148,28 @@ pub fn saturating_users(history: &[TrialOutcome]) -> u64 {
 /// Returns the peak of the climb. If the capacity is known from saturated trials, the rate of the
 /// peak is this capacity. The maximum goodput of several short trials is by chance higher than the
 /// true peak.
-pub fn confirmed_peak(history: &[TrialOutcome], capacity: Option<&Capacity>) -> Option<Peak> {
+pub fn peak_with_capacity_rate(history: &[TrialOutcome], capacity: Option<&Capacity>) -> Option<Peak> {
     let peak = closed_loop_peak(history)?;
     Some(capacity.map_or(peak, |capacity| Peak { rps: capacity.rps, ..peak }))
 }
 
 /// Returns the knee: the lowest number of users with at least 95 % of the peak goodput.
 pub fn knee(history: &[TrialOutcome]) -> Option<Knee> {
-    let points = climb_points(history);
+    let points = goodput_and_p99_by_users(history);
     let peak = closed_loop_peak(history)?;
     let at = points.iter().find(|p| p.1 >= KNEE_SHARE * peak.rps)?;
-    Some(Knee { concurrency: at.0, rps: at.1, p99_ns: at.2 })
+    Some(Knee { users: at.0, rps: at.1, p99_ns: at.2 })
 }
 
 /// Returns the largest number of users of the climb, the closed-loop trials with more and more
 /// users; 0 before its first trial.
-pub fn users_tried(history: &[TrialOutcome]) -> u64 {
-    climb_points(history).last().map_or(0, |point| point.0)
+pub fn users_tried_max(history: &[TrialOutcome]) -> u64 {
+    goodput_and_p99_by_users(history).last().map_or(0, |point| point.0)
 }
 
 /// Returns whether the last increase of users in the climb raised goodput by more than 10 %.
-pub fn is_still_growing(history: &[TrialOutcome]) -> bool {
-    match climb_points(history).as_slice() {
+pub fn is_goodput_still_growing(history: &[TrialOutcome]) -> bool {
+    match goodput_and_p99_by_users(history).as_slice() {
         [.., before, last] => last.1 > before.1 * STILL_GROWING_FACTOR,
         _ => false,
     }
@@ -178,8 +178,10 @@ pub fn is_still_growing(history: &[TrialOutcome]) -> bool {
 /// Returns whether the last increase of users in the climb was at least a fifth, and raised goodput
 /// by at most 10 %.
 pub fn is_goodput_flat(history: &[TrialOutcome]) -> bool {
-    match climb_points(history).as_slice() {
-        [.., before, last] => last.0 as f64 >= USERS_STEP_FACTOR_MIN * before.0 as f64 && !is_still_growing(history),
+    match goodput_and_p99_by_users(history).as_slice() {
+        [.., before, last] => {
+            last.0 as f64 >= USERS_STEP_FACTOR_MIN * before.0 as f64 && !is_goodput_still_growing(history)
+        }
         _ => false,
     }
 }

@@ -14,8 +14,8 @@ use plimsoll_model::{ArrivalSpacing, Load, LoadCurve, LoadPurpose, LoadShape, Lo
 /// The time that a trial takes beyond its schedule, ns: to connect, and to transfer the result.
 const OVERHEAD_NS: u64 = 150 * MS;
 /// Length of the load on new connections before the judged window (the time whose requests count)
-/// of a trial near the load line, ns. Other trials have no load before the judged window, because
-/// an overload before the window would leave a backlog.
+/// of a trial near the load line, ns. Closed-loop trials have no load before the judged window,
+/// because an overload before the window would leave a backlog.
 const WARMUP_LINE_NS: u64 = 200 * MS;
 /// Length of the warm-up before an open trial of a slow server, as a multiple of the server's
 /// response time.
@@ -161,7 +161,7 @@ impl<'a> Planner<'a> {
             Verdict::Fail | Verdict::Void => last.evidence.backlog_growth_share * last.evidence.scheduled as f64 / 2.0,
             Verdict::Pass => 0.0,
         };
-        let drain_s = (last.evidence.unanswered as f64 / capacity).max(grown / last.achieved_rps.max(1.0));
+        let drain_s = (last.evidence.unanswered as f64 / capacity).max(grown / last.goodput_rps.max(1.0));
         if last.evidence.is_rejecting_surplus || drain_s < DRAIN_MIN_S {
             return None;
         }
@@ -236,7 +236,7 @@ impl<'a> Planner<'a> {
         }
         // During a trial well below the limiter's rate, the token bucket fills again.
         let near = last.offered_rps().is_some_and(|rate| rate > limit * NEAR_LIMITER_RATE_SHARE);
-        last.evidence.is_rejecting_surplus || last.evidence.failed_before_window && near
+        last.evidence.is_rejecting_surplus || last.evidence.has_failures_before_window && near
     }
 
     fn create_planned_trial(&self, purpose: LoadPurpose, plan: PlanRecord) -> PlannedTrial {
@@ -282,13 +282,13 @@ impl<'a> Planner<'a> {
         let low_s = self.single_user_trial().map_or(0.0, |t| t.evidence.service_mean_ns / 1e9);
         let in_flight = (rate * low_s).ceil() as u64;
         let peak = peak::closed_loop_peak(self.history);
-        let at_peak = peak.filter(|p| rate > 0.5 * p.rps).map_or(0, |p| p.concurrency);
+        let at_peak = peak.filter(|p| rate > 0.5 * p.rps).map_or(0, |p| p.users);
         (2 * in_flight.max(at_peak).min(CONNECTIONS_READY_MAX) + 8).min(CONNECTIONS_READY_MAX) as u32
     }
 
     /// Returns the trial with a single user.
     fn single_user_trial(&self) -> Option<&TrialOutcome> {
-        self.history.iter().find(|t| t.purpose == LoadPurpose::Peak && t.concurrency() == Some(1))
+        self.history.iter().find(|t| t.purpose == LoadPurpose::Peak && t.user_count() == Some(1))
     }
 
     /// Returns the response time up to which a server counts as recovered from an overload, ns.

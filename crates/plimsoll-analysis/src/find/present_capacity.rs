@@ -43,7 +43,7 @@ const REPORTED_TRIALS_BEFORE_MIN: usize = 2;
 /// the other side of the midpoint.
 const SAME_SIDE_TRIALS_SHARE_MIN: f64 = 0.8;
 
-/// The trials that measured the server with its present capacity.
+/// The last change of the server's capacity during the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LastCapacityChange {
     /// Index of the first trial since the last change of the capacity.
@@ -54,8 +54,8 @@ pub struct LastCapacityChange {
     pub present_rps: f64,
     /// Total length of the trials since the last change, s.
     pub seconds: f64,
-    /// Number of trials before the last change.
-    pub trials_before: usize,
+    /// Number of trials that measured the capacity between the previous change and the last change.
+    pub trials_at_previous_capacity: usize,
     /// Number of consecutive changes in one direction, at least 1. Two or more changes form a
     /// trend, which may continue.
     pub consecutive_change_count: usize,
@@ -91,7 +91,7 @@ impl LastCapacityChange {
             before_rps: levels[levels.len() - 2],
             present_rps: levels[levels.len() - 1],
             seconds: history[first..].iter().map(|trial| trial.duration_ns as f64 / 1e9).sum(),
-            trials_before: last - splits.len().checked_sub(2).map_or(0, |at| splits[at]),
+            trials_at_previous_capacity: last - splits.len().checked_sub(2).map_or(0, |at| splits[at]),
             consecutive_change_count: changes,
         })
     }
@@ -143,7 +143,7 @@ impl LastCapacityChange {
     /// Returns whether the search reports the change of the capacity. A change after a single trial
     /// is not reported, because other processes may have disturbed this trial.
     pub(super) fn is_reported(&self) -> bool {
-        self.trials_before >= REPORTED_TRIALS_BEFORE_MIN
+        self.trials_at_previous_capacity >= REPORTED_TRIALS_BEFORE_MIN
     }
 
     /// Returns whether the capacity changed at least twice in one direction.

@@ -65,7 +65,7 @@ pub struct Quota {
 pub(super) struct QuotaEstimate {
     /// Number of requests that succeeded since the last opening of a time window.
     served: f64,
-    /// Whether the server rejected all requests of the last trial.
+    /// Whether the server rejected most requests of the last trial, because the quota was used.
     is_exhausted: bool,
     /// How long a low load has waited for the next window to open, ns.
     waited_ns: u64,
@@ -86,7 +86,7 @@ impl QuotaEstimate {
     }
 
     fn push(&mut self, trial: &TrialOutcome) {
-        let good = trial.achieved_rps * trial.duration_ns as f64 / 1e9;
+        let good = trial.goodput_rps * trial.duration_ns as f64 / 1e9;
         if self.is_exhausted {
             self.waited_ns += if trial.purpose == LoadPurpose::Settle { trial.duration_ns } else { 0 };
             self.longest_wait_ns = self.longest_wait_ns.max(self.waited_ns);
@@ -116,7 +116,7 @@ impl QuotaEstimate {
 
     /// Returns the next trial that measures the server's quota, or the reason to stop. Returns
     /// `None` if the trials show no quota.
-    pub(super) fn next(&self, plans: &Planner) -> Option<Result<PlannedTrial, StopReason>> {
+    pub(super) fn next_trial(&self, plans: &Planner) -> Option<Result<PlannedTrial, StopReason>> {
         if self.is_exhausted {
             return Some(plans.low_load_until_success().ok_or(StopReason::Budget));
         }
@@ -126,7 +126,7 @@ impl QuotaEstimate {
                 let spend = plans.closed_loop_trial(LoadPurpose::Peak, QUOTA_EXHAUSTION_USERS, QUOTA_EXHAUSTION_NS);
                 Some(if plans.fits_in_budget(&spend) { Ok(spend) } else { Err(StopReason::Budget) })
             }
-            _ if self.is_window_length_known() => Some(Err(StopReason::Width)),
+            _ if self.is_window_length_known() => Some(Err(StopReason::PrecisionReached)),
             _ => {
                 // The next load exhausts the quota again, because another observed window makes the
                 // mean length of a window more exact.
@@ -246,14 +246,14 @@ mod tests {
     fn check(rows: &[TrialRow], expect: Option<(f64, Option<f64>)>) {
         let trials: Vec<TrialOutcome> = rows
             .iter()
-            .map(|&(purpose, start_ms, ms, achieved_rps, success_rate)| {
+            .map(|&(purpose, start_ms, ms, goodput_rps, success_rate)| {
                 let mut evidence = Evidence { scheduled: 1000, ..Evidence::default() };
                 evidence.failed[RequestFailure::Status as usize] = (1000.0 * (1.0 - success_rate)) as u64;
                 TrialOutcome {
                     evidence,
                     start_ns: start_ms * MS,
                     duration_ns: ms * MS,
-                    achieved_rps,
+                    goodput_rps,
                     success_rate,
                     ..TrialOutcome::one_second_trial(purpose, OfferedLoad::Rate(100.0), Verdict::Fail)
                 }

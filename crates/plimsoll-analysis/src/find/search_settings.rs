@@ -43,11 +43,13 @@ pub struct PlannedTrial {
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     /// The load line is known to within 1 %: the ends of its 90 % interval differ by at most 2 %.
-    Width,
+    #[serde(rename = "width")]
+    PrecisionReached,
     /// No further trial fits into the time budget of the search.
     Budget,
     /// plimsoll itself was the limit: it could not generate a higher rate.
-    Client,
+    #[serde(rename = "client")]
+    GeneratorLimited,
     /// Other processes disturbed most trials.
     Disturbed,
     /// The highest allowed rate meets the SLO.
@@ -61,7 +63,8 @@ pub enum StopReason {
     /// No request of the first load got a response in time.
     NothingAnswered,
     /// The server accepts no more connections.
-    Gone,
+    #[serde(rename = "gone")]
+    ServerLost,
     /// The user interrupted the search.
     Interrupted,
 }
@@ -75,7 +78,7 @@ pub(super) const RATE_MIN: f64 = 1e-6;
 
 /// Returns copies of the trials with valid figures: an invalid figure becomes 0 or unknown. A trial
 /// without completions gets no capacity, so that no ratio of capacities divides by zero.
-pub(super) fn trials_with_valid_figures(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
+pub(super) fn replace_invalid_figures(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
     let meant = |x: f64| (0.0..=TRIAL_FIGURE_MAX).contains(&x);
     let number = |x: &mut f64| {
         if !meant(*x) {
@@ -98,7 +101,7 @@ pub(super) fn trials_with_valid_figures(history: &[TrialOutcome]) -> Vec<TrialOu
         for time_ns in [&mut trial.p50_ns, &mut trial.p99_ns, &mut trial.duration_ns, &mut trial.planned_ns] {
             *time_ns = (*time_ns).min(TIME_MAX_NS);
         }
-        let TrialOutcome { achieved_rps, success_rate, evidence, .. } = &mut trial;
+        let TrialOutcome { goodput_rps, success_rate, evidence, .. } = &mut trial;
         evidence.saturated_rps = evidence.saturated_rps.filter(|rps| meant(*rps) && *rps > 0.0);
         evidence.littles_law_gap = evidence.littles_law_gap.filter(|gap| meant(*gap));
         if !meant(evidence.saturated_error) {
@@ -107,7 +110,7 @@ pub(super) fn trials_with_valid_figures(history: &[TrialOutcome]) -> Vec<TrialOu
             evidence.saturated_error = 1.0;
         }
         let evidence = [&mut evidence.bad_to_allowed_ratio, &mut evidence.service_mean_ns, &mut evidence.work_share];
-        evidence.into_iter().chain([achieved_rps, success_rate]).for_each(number);
+        evidence.into_iter().chain([goodput_rps, success_rate]).for_each(number);
         trial
     };
     history.iter().map(clean).collect()
@@ -120,6 +123,6 @@ pub(super) fn is_void_by_generator(trial: &TrialOutcome) -> bool {
 
 /// Returns whether a trial is an open trial near the load line. Earlier trials, whose rates still
 /// rise towards the load line, do not count.
-pub(super) fn is_near_load_line(trial: &TrialOutcome) -> bool {
+pub(super) fn is_line_or_confirming_trial(trial: &TrialOutcome) -> bool {
     matches!(trial.purpose, LoadPurpose::Line | LoadPurpose::Confirm)
 }

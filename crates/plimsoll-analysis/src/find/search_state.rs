@@ -13,7 +13,7 @@ use plimsoll_statistics::Capacity;
 pub(super) struct SearchState<'a> {
     /// The settings of the search.
     pub(super) settings: &'a SearchSettings,
-    /// The trials until now, in order.
+    /// The trials that show the present capacity of the server, in order.
     pub(super) history: &'a [TrialOutcome],
     /// The stalls in the trials of `history`: periods in which the server answered no request.
     /// `None` if the server did not stall.
@@ -34,7 +34,7 @@ impl<'a> SearchState<'a> {
 
     /// Returns the mean service time of a request of a single user, s; 0 before the first load.
     pub(super) fn single_user_service_s(&self) -> f64 {
-        let first = self.history.iter().find(|trial| trial.concurrency() == Some(1));
+        let first = self.history.iter().find(|trial| trial.user_count() == Some(1));
         first.map_or(0.0, |trial| trial.evidence.service_mean_ns / 1e9)
     }
 

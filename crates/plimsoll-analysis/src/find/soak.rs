@@ -10,7 +10,7 @@
 //! trial breaks the SLO ([`super::chance`]).
 
 use super::chance::{backlog_dispersion, breaks_slo_even_if_disturbed, chance_explains_bad_requests};
-use super::search_settings::{SearchSettings, is_void_by_generator, trials_with_valid_figures};
+use super::search_settings::{SearchSettings, is_void_by_generator, replace_invalid_figures};
 use super::search_state::SearchState;
 use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
@@ -58,7 +58,7 @@ pub struct Soak {
     /// Total length of the valid segments, s.
     pub seconds: f64,
     /// How the server broke the SLO; `None` means that the server met the SLO.
-    pub violation: Option<SoakBreak>,
+    pub violation: Option<SoakViolation>,
     /// Number of void segments, in which plimsoll or other processes were the limit.
     pub void_segments: usize,
     /// Whether the soak is finished: the SLO was broken, or was met for the whole time.
@@ -67,20 +67,20 @@ pub struct Soak {
 
 /// The violation of the SLO in a soak.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SoakBreak {
+pub struct SoakViolation {
     /// Successful requests a second at the end of the soak. If all segments together broke the SLO,
     /// but no two consecutive segments did, the goodput is the mean over all segments.
     pub goodput_rps: f64,
     /// The way in which the server broke the SLO.
-    pub manner: SoakBreakManner,
+    pub kind: SoakViolationKind,
 }
 
 /// The ways in which a server breaks the SLO during a soak.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum SoakBreakManner {
+pub enum SoakViolationKind {
     /// Most failures are error statuses. The number is the share of the requests with an error
     /// status since the violation of the SLO began, 0..=1.
-    Refuses(f64),
+    ErrorStatuses(f64),
     /// Requests fail in other ways than with an error status. The number is the share of failed
     /// requests since the violation of the SLO began, 0..=1.
     Fails(f64),
@@ -88,7 +88,7 @@ pub enum SoakBreakManner {
     /// second value, ns.
     SlowedDown(u64, u64),
     /// The server completes fewer requests than are sent.
-    CompletesLess,
+    BacklogGrows,
     /// More requests are late than the SLO allows, without a growing backlog.
     Late,
     /// No two consecutive segments broke the SLO, but all segments together did.
@@ -106,7 +106,7 @@ impl Soak {
         asked_ns: u64,
     ) -> Option<Soak> {
         let first = pieces.first()?;
-        let sound = trials_with_valid_figures(history);
+        let sound = replace_invalid_figures(history);
         let known = SearchState::new(settings, &sound);
         // If a segment disturbed by other processes met the SLO, interference does not explain why
         // another disturbed segment broke the SLO. If no disturbed segment met the SLO,
@@ -127,13 +127,13 @@ impl Soak {
         let altogether = at.is_none() && is_over && !chance_explains_bad_requests(&valid);
         let met = &valid[..at.unwrap_or(valid.len())];
         let broke = match at {
-            Some(at) => Some(SoakBreak {
-                goodput_rps: valid.last().map_or(0.0, |piece| piece.achieved_rps),
-                manner: break_manner(met, &valid[at..]),
+            Some(at) => Some(SoakViolation {
+                goodput_rps: valid.last().map_or(0.0, |piece| piece.goodput_rps),
+                kind: violation_kind(met, &valid[at..]),
             }),
-            None => altogether.then(|| SoakBreak {
-                goodput_rps: valid.iter().map(|piece| piece.achieved_rps).sum::<f64>() / valid.len().max(1) as f64,
-                manner: SoakBreakManner::InTotal,
+            None => altogether.then(|| SoakViolation {
+                goodput_rps: valid.iter().map(|piece| piece.goodput_rps).sum::<f64>() / valid.len().max(1) as f64,
+                kind: SoakViolationKind::InTotal,
             }),
         };
         let length_s = |pieces: &[&TrialOutcome]| pieces.iter().map(|it| it.duration_ns as f64 / 1e9).sum::<f64>();
@@ -172,28 +172,28 @@ impl Soak {
             };
         };
         let goodput = format::rate(broke.goodput_rps);
-        let violation = match broke.manner {
-            SoakBreakManner::Refuses(share) => format!(
+        let violation = match broke.kind {
+            SoakViolationKind::ErrorStatuses(share) => format!(
                 "{refused_share} of the requests got an error status, and {goodput} a second succeeded: an exhausted \
                  request quota may be the reason",
                 refused_share = format::share(share)
             ),
-            SoakBreakManner::Fails(share) => format!(
+            SoakViolationKind::Fails(share) => format!(
                 "{failed_share} of the requests failed, and {goodput} a second succeeded",
                 failed_share = format::share(share)
             ),
-            SoakBreakManner::SlowedDown(from_ns, to_ns) => format!(
+            SoakViolationKind::SlowedDown(from_ns, to_ns) => format!(
                 "response times rose gradually (p50 {first_p50} to {last_p50}), and the goodput was {goodput}/s \
                  at the end: a leak or growing data may be the reason",
                 first_p50 = format::duration(from_ns as f64),
                 last_p50 = format::duration(to_ns as f64)
             ),
-            SoakBreakManner::CompletesLess => format!(
+            SoakViolationKind::BacklogGrows => format!(
                 "the server's goodput was only {goodput}/s: an exhausted CPU credit or a background task \
                  may be the reason"
             ),
-            SoakBreakManner::Late => "more responses exceeded the latency bound than the SLO allows".to_owned(),
-            SoakBreakManner::InTotal => {
+            SoakViolationKind::Late => "more responses exceeded the latency bound than the SLO allows".to_owned(),
+            SoakViolationKind::InTotal => {
                 return format!(
                     "the server violated the SLO at a rate of {rate} a second over {soak_time} as a whole, but in no \
                      two consecutive segments{void_note}",
@@ -202,7 +202,7 @@ impl Soak {
             }
         };
         // A gradual rise of response times began before the violation of the SLO.
-        let is_later = self.met_s > 0.0 && !matches!(broke.manner, SoakBreakManner::SlowedDown(..));
+        let is_later = self.met_s > 0.0 && !matches!(broke.kind, SoakViolationKind::SlowedDown(..));
         let violation = if is_later { format!("then {violation}") } else { violation };
         match self.met_s > 0.0 {
             true => format!(
@@ -220,7 +220,7 @@ impl Soak {
 
 /// Returns the way in which the server broke the SLO. `met` contains the valid segments before the
 /// violation, and `broken` the segments since the violation.
-fn break_manner(met: &[&TrialOutcome], broken: &[&TrialOutcome]) -> SoakBreakManner {
+fn violation_kind(met: &[&TrialOutcome], broken: &[&TrialOutcome]) -> SoakViolationKind {
     let scheduled: u64 = broken.iter().map(|piece| piece.evidence.scheduled).sum();
     let failed = |kind: Option<RequestFailure>| {
         let of = |piece: &TrialOutcome| match kind {
@@ -242,15 +242,15 @@ fn break_manner(met: &[&TrialOutcome], broken: &[&TrialOutcome]) -> SoakBreakMan
         && rises >= RISING_SEGMENTS_SHARE_MIN * (p50s.len() - 1) as f64
         && last as f64 >= RISE_FACTOR_MIN * met[0].p50_ns as f64;
     if failing && refused >= all / 2.0 && refused > 0.0 {
-        SoakBreakManner::Refuses(refused)
+        SoakViolationKind::ErrorStatuses(refused)
     } else if rose {
-        SoakBreakManner::SlowedDown(met[0].p50_ns, last)
+        SoakViolationKind::SlowedDown(met[0].p50_ns, last)
     } else if broken.iter().any(|piece| piece.evidence.backlog_growth_share > BACKLOG_GROWTH_MAX) {
-        SoakBreakManner::CompletesLess
+        SoakViolationKind::BacklogGrows
     } else if failing {
-        SoakBreakManner::Fails(all)
+        SoakViolationKind::Fails(all)
     } else {
-        SoakBreakManner::Late
+        SoakViolationKind::Late
     }
 }
 

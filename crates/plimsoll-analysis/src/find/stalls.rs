@@ -99,7 +99,7 @@ pub enum NoResponsePeriods {
 const EXPECTED_STALLS_MIN: f64 = 6.0;
 /// A limiter that admits requests periodically has at least this number of periods without
 /// responses a second.
-const PERIODIC_SILENCES_RPS_MIN: f64 = 1.0;
+const PERIODIC_STALLS_PER_S_MIN: f64 = 1.0;
 /// A stall is visible only if at least this number of responses is missing during the stall.
 const DELAYED_RESPONSES_MIN: f64 = 8.0;
 
@@ -129,7 +129,7 @@ fn occur_only_above_capacity(history: &[TrialOutcome], stalls: &[(u64, Stall, us
         }
     }
     let often_rps = stalls.len() as f64 / other_s.max(1e-9);
-    often_rps >= PERIODIC_SILENCES_RPS_MIN && often_rps * below_s >= EXPECTED_STALLS_MIN
+    often_rps >= PERIODIC_STALLS_PER_S_MIN && often_rps * below_s >= EXPECTED_STALLS_MIN
 }
 
 impl Stalls {
@@ -271,7 +271,7 @@ fn comes_from_server(trial: &TrialOutcome, stall: &Stall) -> bool {
 /// Until the backlog is processed, no request of the next trial gets a response. Returns 0 if no
 /// request of the trial succeeded.
 fn drain_time_ns(trial: &TrialOutcome) -> u64 {
-    let answered_rps = trial.evidence.saturated_rps.unwrap_or(trial.achieved_rps);
+    let answered_rps = trial.evidence.saturated_rps.unwrap_or(trial.goodput_rps);
     let left = trial.evidence.unanswered as f64 * SECOND as f64;
     if answered_rps > 0.0 { (left / answered_rps) as u64 } else { 0 }
 }
@@ -294,8 +294,8 @@ fn queueless_response_ns(history: &[TrialOutcome], several: bool) -> u64 {
 fn service_silence_ns_max(history: &[TrialOutcome]) -> u64 {
     const LIGHT_TAIL_FACTOR_MAX: f64 = 2.0;
     const P99_RESPONSES_MIN: f64 = 50.0;
-    let answered = |trial: &TrialOutcome| trial.achieved_rps * trial.duration_ns as f64 / 1e9;
-    let single = history.iter().find(|trial| trial.concurrency() == Some(1) && trial.evidence.service_mean_ns > 0.0);
+    let answered = |trial: &TrialOutcome| trial.goodput_rps * trial.duration_ns as f64 / 1e9;
+    let single = history.iter().find(|trial| trial.user_count() == Some(1) && trial.evidence.service_mean_ns > 0.0);
     let Some(single) = single else { return 0 };
     let (mean_ns, p99_ns) = (single.evidence.service_mean_ns, single.p99_ns as f64);
     if answered(single) >= P99_RESPONSES_MIN && p99_ns <= LIGHT_TAIL_FACTOR_MAX * mean_ns {
@@ -403,7 +403,7 @@ mod tests {
             (100, 0.0, 0, true),
         ] {
             let [mut over, mut next] = [(); 2].map(|()| trial_outcome(LoadPurpose::Climb, Verdict::Fail, false));
-            (over.evidence.unanswered, over.achieved_rps) = (left, rps);
+            (over.evidence.unanswered, over.goodput_rps) = (left, rps);
             let stall = Stall {
                 at_ns: at_ms * MS,
                 length_ns: 400 * MS,

@@ -84,7 +84,7 @@ mod tests {
                 evidence.failed[RequestFailure::Connect as usize] = refused;
                 TrialOutcome {
                     start_ns: start_s * SECOND,
-                    achieved_rps: succeeded as f64,
+                    goodput_rps: succeeded as f64,
                     success_rate: succeeded as f64 / 100.0,
                     evidence,
                     ..TrialOutcome::one_second_trial(LoadPurpose::Climb, OfferedLoad::Rate(100.0), Verdict::Fail)

@@ -98,7 +98,7 @@ impl<'a> MeasuredBlocks<'a> {
         let measured = MeasuredBlocks {
             arms: spec.arms.iter().map(|arm| arm.name.clone()).collect(),
             plan,
-            arm_plans: prove::comparison_blocks::block_plans(&experiment.trials, count),
+            arm_plans: prove::comparison_blocks::arm_plans(&experiment.trials, count),
             interference: Interference::combine(readings.map(|reading| &reading.interference), "loads"),
             blocks,
             elapsed_ns: measurement_length_ns(experiment),

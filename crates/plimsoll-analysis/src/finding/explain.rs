@@ -89,7 +89,7 @@ fn withdraw_contradicted_load_line<'a>(
     let steady = [loads.low, loads.half, loads.line].into_iter().flatten();
     let later = steady.map(|run| judge(LoadPurpose::Line, 0, run, &settings.slo));
     let contradicts_load_line =
-        |later: &TrialOutcome| contradicts_load_line(settings, &findings.trials, later, findings.load_line_rps);
+        |later: &TrialOutcome| contradicts_load_line(settings, &findings.trials, later, findings.load_line);
     let Some(later) = later.into_iter().find(contradicts_load_line) else { return (found, None) };
     let rate_rps = later.offered_rps().unwrap_or(0.0);
     let text = format!(
@@ -100,8 +100,8 @@ fn withdraw_contradicted_load_line<'a>(
         p99 = format::duration(later.p99_ns as f64),
         success_share = format::share(later.success_rate),
     );
-    findings.load_line_rps = LoadLine { upper: Some(rate_rps), ..LoadLine::NONE };
-    found.explanation.load_line_rps = findings.load_line_rps;
+    findings.load_line = LoadLine { upper: Some(rate_rps), ..LoadLine::NONE };
+    found.explanation.load_line_rps = findings.load_line;
     (found, Some(Doubt { kind: DoubtKind::Contradicted, text: text.into() }))
 }
 
@@ -177,7 +177,7 @@ pub fn bottleneck_of_search(finding: &SearchFinding) -> Option<Bottleneck> {
     let loads = Loads::from_search(&finding.findings, &finding.server.runs);
     let explained = explain(&finding.findings, &loads, &ExperimentLoads::default());
     let (_, explanation) = explained.doubts_and_figures();
-    let how = explanation.visible_effect.clone().filter(|_| finding.findings.load_line_rps.rps > 0.0)?;
+    let how = explanation.visible_effect.clone().filter(|_| finding.findings.load_line.rps > 0.0)?;
     let first = explanation.causes.first()?;
     Some(Bottleneck { cause: explanation.cause, subject: first.subject.clone(), effect: how })
 }

@@ -49,7 +49,7 @@ pub(super) fn overload_finding<'a>(
         _ if line_rps > 0.0 => NoFinding::NoTime,
         _ => NoFinding::NoLine,
     })?;
-    let no_line = searched.filter(|findings| findings.load_line_rps.rps <= 0.0).map(|_| Doubt {
+    let no_line = searched.filter(|findings| findings.load_line.rps <= 0.0).map(|_| Doubt {
         kind: DoubtKind::NoSuccess,
         text: "there is no load line, so plimsoll chose the rates of the loads relative to the peak throughput".into(),
     });

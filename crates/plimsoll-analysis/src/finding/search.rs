@@ -79,7 +79,7 @@ fn headroom_load_result(
     let sight = LoadSignals::from_run(&trial.run);
     Some(HeadroomLoadResult {
         headroom,
-        rate_rps: findings.load_line_rps.rps * (1.0 - headroom),
+        rate_rps: findings.load_line.rps * (1.0 - headroom),
         in_flight: sight.get(Signal::InFlight),
         p99_ns: sight.get(Signal::P99),
         is_sustained: judge(LoadPurpose::Line, 0, &trial.run, slo).verdict == Verdict::Pass,
@@ -89,7 +89,7 @@ fn headroom_load_result(
 /// Estimates the number of server instances for the rate of `--need`; `None` without that flag or
 /// without a load line. `each_us` is the CPU time of the server for one request or session, us.
 fn instance_estimate(spec: &FindSpec, findings: &Findings, each_us: Option<f64>) -> Option<InstanceEstimate> {
-    let (rate_rps, line) = (spec.planning.need_rps?, findings.load_line_rps);
+    let (rate_rps, line) = (spec.planning.need_rps?, findings.load_line);
     let each = |line_rps: f64| line_rps * (1.0 - spec.planning.headroom.unwrap_or(0.0));
     (line.rps > 0.0).then(|| InstanceEstimate {
         rate_rps,
@@ -107,13 +107,13 @@ fn apply_soak(findings: &mut Findings, soak: &Soak) -> Option<Doubt> {
     if soak.violation.is_none() {
         if soak.is_over && soak.met_s > 0.0 {
             findings.longest_pass_at_line_s = findings.longest_pass_at_line_s.max(soak.met_s);
-            findings.load_line_rps.is_confirmed = true;
+            findings.load_line.is_confirmed = true;
         }
         return None;
     }
-    findings.load_line_rps.is_confirmed = false;
+    findings.load_line.is_confirmed = false;
     if soak.met_s <= 0.0 {
-        findings.load_line_rps = LoadLine { upper: Some(soak.rate_rps), ..LoadLine::NONE };
+        findings.load_line = LoadLine { upper: Some(soak.rate_rps), ..LoadLine::NONE };
     }
     findings.longest_pass_at_line_s = soak.met_s;
     let text = format!("the soak broke the SLO: {reason}", reason = soak.soak_result_text());
@@ -159,7 +159,7 @@ pub(super) fn search_finding<'a>(
     let each_us = cpu_us.map(|us| us * each);
     let planned_load = headroom_load_result(experiment, spec, &findings, &settings.slo);
     let instance_estimate = instance_estimate(spec, &findings, each_us);
-    let limited = (findings.stopped_by == StopReason::Client).then(|| Doubt {
+    let limited = (findings.stopped_by == StopReason::GeneratorLimited).then(|| Doubt {
         kind: DoubtKind::Generator,
         text: "the generator was the limit, not the server: the load line is above the generator's highest rate".into(),
     });

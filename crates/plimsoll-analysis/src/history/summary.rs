@@ -78,11 +78,11 @@ fn load_summary(summary: &Summary, cpu_us: Option<f64>, doubts: &Doubts) -> Stud
 
 fn search_summary(finding: &SearchFinding) -> StudySummary {
     let findings = &finding.findings;
-    let line = findings.load_line_rps;
+    let line = findings.load_line;
     let count = |verdict: Verdict| findings.trials.iter().filter(|trial| trial.verdict == verdict).count() as u64;
     let trials = [count(Verdict::Pass), count(Verdict::Fail), count(Verdict::Void)];
     let void = match findings.stopped_by {
-        StopReason::Client => Some("the load generator was the limit"),
+        StopReason::GeneratorLimited => Some("the load generator was the limit"),
         StopReason::Disturbed => Some("other processes disturbed the machine"),
         StopReason::Interrupted if line.rps <= 0.0 => Some("the search was interrupted before it found a load line"),
         _ if trials[0] + trials[1] == 0 => Some("no trial gave a valid result"),

@@ -76,7 +76,7 @@ fn judge_climb_trial(run: &Run) -> TrialOutcome {
 fn a_server_that_keeps_up_passes() {
     let outcome = judge_climb_trial(&run_with_ticks(&[(1000.0, 10)], |_| tick_interval(100, 2, 1)));
     assert_eq!((outcome.verdict, outcome.offered_rps()), (Verdict::Pass, Some(1000.0)));
-    assert_eq!((outcome.achieved_rps, outcome.success_rate), (1000.0, 1.0));
+    assert_eq!((outcome.goodput_rps, outcome.success_rate), (1000.0, 1.0));
     assert_eq!(outcome.evidence.bad_to_allowed_ratio, 0.0);
 }
 
@@ -357,7 +357,7 @@ fn refusals_are_not_interference() {
         run.probes = probes_with_interference(1.3, 1.0);
         let outcome = judge_climb_trial(&run);
         assert_eq!(outcome.verdict, expect, "{status}: {outcome:?}");
-        assert_eq!(outcome.is_disturbed(), expect == Verdict::Void, "{status}: {outcome:?}");
+        assert_eq!(outcome.is_void_by_interference(), expect == Verdict::Void, "{status}: {outcome:?}");
     }
 }
 
@@ -421,7 +421,12 @@ fn earlier_stages_warm_up_and_are_not_judged() {
         }
         interval
     }));
-    assert_eq!((outcome.verdict, outcome.evidence.failed_before_window), (Verdict::Pass, true), "{:?}", outcome.reason);
+    assert_eq!(
+        (outcome.verdict, outcome.evidence.has_failures_before_window),
+        (Verdict::Pass, true),
+        "{:?}",
+        outcome.reason
+    );
     assert_eq!((outcome.offered_rps(), outcome.duration_ns), (Some(1000.0), 10 * TICK_NS));
 }
 

@@ -127,7 +127,8 @@ pub(super) fn compare_routes(
     }
     for ((test, p), family) in tests.iter().zip(adjusted).zip(families) {
         let more_is_better = test.measure == RouteMeasure::Success;
-        let judged = JudgementSettings { margin: settings.margin, evaluation, family, primary: false, more_is_better };
+        let judged =
+            JudgementSettings { margin: settings.margin, evaluation, family, is_primary: false, more_is_better };
         let mut compared = compare_measure(&test.effect, test.measure, judged, &[]);
         compared.p = p;
         routes[test.route].measures.push(compared);

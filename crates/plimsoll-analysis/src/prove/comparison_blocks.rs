@@ -25,9 +25,9 @@ pub struct ArmLoadFigures {
     pub response_times: LoadResponseTimes,
     /// CPU time of the server's processes, ns, and the number of responses as its divisor; `None`
     /// if the CPU time could not be read.
-    pub cpu_ns: Option<BlockRatio>,
+    pub cpu_ns_per_response: Option<BlockRatio>,
     /// Total bytes of the responses, and the number of responses as their divisor.
-    pub answer_bytes: BlockRatio,
+    pub bytes_per_response: BlockRatio,
     /// Number of responses by HTTP status.
     pub statuses: CountsByKey,
     /// The figures of each route, in the order of the plan; empty for a plan with a single route.
@@ -43,7 +43,7 @@ pub struct ArmLoadFigures {
     /// Why the load is void, because it ended before the first response; `None` for a valid load.
     /// Whether a load without any response is void depends on the usual response time in the other
     /// loads of the comparison.
-    pub missing_response: Option<Sentence>,
+    pub missing_response_reason: Option<Sentence>,
 }
 
 /// The figures of one load for one route of a plan with several routes.
@@ -91,8 +91,11 @@ impl ArmLoadFigures {
                 divisor: run.duration_ns() as f64 / 1e9,
             },
             response_times: load_response_times(&whole),
-            cpu_ns: used.map(|used| BlockRatio { numerator: used.cpu_ns, divisor: used.responses as f64 }),
-            answer_bytes: BlockRatio { numerator: whole.answers_bytes as f64, divisor: whole.statuses.total() as f64 },
+            cpu_ns_per_response: used.map(|used| BlockRatio { numerator: used.cpu_ns, divisor: used.responses as f64 }),
+            bytes_per_response: BlockRatio {
+                numerator: whole.answers_bytes as f64,
+                divisor: whole.statuses.total() as f64,
+            },
             statuses: whole.statuses,
             routes: match several {
                 true => run.plan.traffic.routes.iter().zip(run.route_totals()).map(route).collect(),
@@ -101,7 +104,7 @@ impl ArmLoadFigures {
             client_wait_share,
             interference: summary.interference,
             void_reason: limit.or(waits),
-            missing_response: None,
+            missing_response_reason: None,
         }
     }
 
@@ -128,9 +131,10 @@ impl ArmLoadFigures {
                 let q = quantile_of_measure(measure).unwrap_or_default();
                 (self.response_times.scheduled > 0).then(|| self.response_times.quantile_ns(q))
             }
-            Criterion::Cpu => {
-                self.cpu_ns.map(|amount| amount.numerator / amount.divisor).filter(|ns| ns.is_finite() && *ns > 0.0)
-            }
+            Criterion::Cpu => self
+                .cpu_ns_per_response
+                .map(|amount| amount.numerator / amount.divisor)
+                .filter(|ns| ns.is_finite() && *ns > 0.0),
         }
     }
 
@@ -181,7 +185,9 @@ pub struct ComparisonBlock {
 impl ComparisonBlock {
     /// Returns why a load of the block (one load on each side) is void; `None` for a valid block.
     pub fn void_reason(&self) -> Option<&Sentence> {
-        self.arm_loads.iter().find_map(|reading| reading.void_reason.as_ref().or(reading.missing_response.as_ref()))
+        self.arm_loads
+            .iter()
+            .find_map(|reading| reading.void_reason.as_ref().or(reading.missing_response_reason.as_ref()))
     }
 
     /// Returns whether other processes disturbed a load of the block (one load on each side).
@@ -263,7 +269,7 @@ impl RecordedBlocks {
                 self.complete_blocks.iter_mut().map(|block| &mut block.arm_loads[arm]).filter(|it| it.is_silent())
             {
                 let length_ns = reading.goodput.divisor * 1e9;
-                reading.missing_response = (usual_ns * 3.0 > length_ns).then(|| {
+                reading.missing_response_reason = (usual_ns * 3.0 > length_ns).then(|| {
                     let text = format!(
                         "no response arrived within a load of {load_ms:.0} ms: make the loads longer (",
                         load_ms = length_ns / 1e6
@@ -312,7 +318,7 @@ pub(super) fn void_blocks_doubt(blocks: &[ComparisonBlock]) -> Option<Doubt> {
 
 /// Returns the plan of the loads on each arm (side) in the recorded blocks; empty if no block was
 /// recorded.
-pub fn block_plans(trials: &[Trial], arms: usize) -> Vec<&PlanRecord> {
+pub fn arm_plans(trials: &[Trial], arms: usize) -> Vec<&PlanRecord> {
     let on = |trial: &Trial, arm: usize| {
         trial.tag.purpose == LoadPurpose::Block && trial.tag.arm.map(ArmIndex::index) == Some(arm)
     };

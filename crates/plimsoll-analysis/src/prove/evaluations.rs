@@ -16,14 +16,14 @@ pub const INTERVAL_ERROR_PROBABILITY: f64 = 0.05;
 /// evaluations together. This probability is smaller than [`INTERVAL_ERROR_PROBABILITY`], the error
 /// probability of the stated interval, because a false alarm costs more than some additional
 /// blocks.
-pub const MEAN_ALARM_ERROR: f64 = 0.01;
+pub const MEAN_FALSE_ALARM_PROBABILITY: f64 = 0.01;
 /// Probability that the test of the ranks finds a false difference in the primary measure, over all
 /// evaluations together.
-pub const RANKS_ALARM_ERROR: f64 = 0.005;
+pub const RANKS_FALSE_ALARM_PROBABILITY: f64 = 0.005;
 /// Probability that the comparison finds a fall of the success rate although there is none, over
-/// all evaluations together. The sum of this probability, [`MEAN_ALARM_ERROR`] and
-/// [`RANKS_ALARM_ERROR`] is 2 %, the probability of a false verdict.
-pub const SUCCESS_ALARM_ERROR: f64 = 0.005;
+/// all evaluations together. The sum of this probability, [`MEAN_FALSE_ALARM_PROBABILITY`] and
+/// [`RANKS_FALSE_ALARM_PROBABILITY`] is 2 %, the probability of a false verdict.
+pub const SUCCESS_FALSE_ALARM_PROBABILITY: f64 = 0.005;
 /// The part of each error probability that is reserved for the last evaluation.
 const LAST_EVALUATION_PART: f64 = 0.6;
 /// The last evaluation's part of the error probability of the equivalence claim. The equivalence
@@ -91,8 +91,8 @@ pub struct EvaluationResult {
     /// Interval of the estimate, at this evaluation's part of [`INTERVAL_ERROR_PROBABILITY`];
     /// `None` with too few blocks (paired loads).
     pub interval: Option<ConfidenceInterval>,
-    /// Interval of the estimate, at this evaluation's part of [`MEAN_ALARM_ERROR`]; `None` with too
-    /// few blocks (paired loads).
+    /// Interval of the estimate, at this evaluation's part of [`MEAN_FALSE_ALARM_PROBABILITY`];
+    /// `None` with too few blocks (paired loads).
     pub alarm_interval: Option<ConfidenceInterval>,
     /// Interval for the equivalence claim ("B is the same"). The interval combines two one-sided
     /// tests, each with this evaluation's part of [`INTERVAL_ERROR_PROBABILITY`]. So the error
@@ -114,7 +114,7 @@ impl EvaluationResult {
             number,
             estimate: effect.estimate,
             interval: effect.interval(share * number.error_part()),
-            alarm_interval: effect.interval(MEAN_ALARM_ERROR / family * number.error_part()),
+            alarm_interval: effect.interval(MEAN_FALSE_ALARM_PROBABILITY / family * number.error_part()),
             equivalence: effect.interval(2.0 * share * number.equivalence_error_part()),
             p: effect.p_two_sided(),
             is_resolved: effect.is_resolved(),
@@ -140,7 +140,8 @@ mod tests {
         // own error probability. If all n blocks favour one side, the p-value is 2^(1-n).
         for (blocks, part) in evaluations {
             let least = 0.5f64.powi(blocks.min(1000) as i32 - 1);
-            let is_enough = least <= part * MEAN_ALARM_ERROR && least / 2.0 <= part * SUCCESS_ALARM_ERROR;
+            let is_enough =
+                least <= part * MEAN_FALSE_ALARM_PROBABILITY && least / 2.0 <= part * SUCCESS_FALSE_ALARM_PROBABILITY;
             assert!(is_enough, "{blocks}");
         }
     }

@@ -5,7 +5,7 @@
 //! (`evaluations`). Also not here: which measures are compared, and how many measures share an
 //! error probability (`verdict`, `by_route`).
 
-use super::evaluations::{EvaluationNumber, EvaluationResult, RANKS_ALARM_ERROR};
+use super::evaluations::{EvaluationNumber, EvaluationResult, RANKS_FALSE_ALARM_PROBABILITY};
 use plimsoll_model::Criterion;
 use plimsoll_statistics::basics::{self, ConfidenceInterval};
 use plimsoll_statistics::resample::EffectEstimate;
@@ -21,7 +21,7 @@ pub enum ProveVerdict {
     /// B is the same as A: no difference is proved, and any difference is inside the margin.
     Same,
     /// The difference is real, but inside the margin.
-    Small,
+    SmallDifference,
     /// The blocks (paired loads of A and B) prove no other verdict.
     Inconclusive,
 }
@@ -32,7 +32,7 @@ impl fmt::Display for ProveVerdict {
             ProveVerdict::Better => "better",
             ProveVerdict::Worse => "worse",
             ProveVerdict::Same => "same",
-            ProveVerdict::Small => "small",
+            ProveVerdict::SmallDifference => "small",
             ProveVerdict::Inconclusive => "inconclusive",
         })
     }
@@ -67,7 +67,7 @@ pub struct MeasureComparison<M = Criterion> {
     pub verdict: ProveVerdict,
     /// The value of the measure for A and for B, in the measure's unit. The value of a quantile is
     /// infinite if too many requests failed.
-    pub levels: [f64; 2],
+    pub side_values: [f64; 2],
 }
 
 impl<M> MeasureComparison<M> {
@@ -84,7 +84,7 @@ impl<M> MeasureComparison<M> {
 /// test of the ranks counts only if the mean and the median have the same sign. Each of the two
 /// sign-flip tests has its own error probability.
 fn is_difference_real(result: &EvaluationResult, ratios_by_block: &[f64]) -> bool {
-    let error = RANKS_ALARM_ERROR * result.number.error_part();
+    let error = RANKS_FALSE_ALARM_PROBABILITY * result.number.error_part();
     let middle = basics::median(ratios_by_block).unwrap_or(0.0);
     let by_ranks =
         middle * result.estimate > 0.0 && result.is_resolved && basics::sign_flip_p_value(ratios_by_block) <= error;
@@ -108,10 +108,10 @@ fn difference_verdict(result: &EvaluationResult, real: bool, margin: f64, more_i
         (true, true, _) if (result.estimate > 0.0) == more_is_better => ProveVerdict::Better,
         (true, true, _) => ProveVerdict::Worse,
         (false, _, true) => ProveVerdict::Same,
-        (true, false, true) => ProveVerdict::Small,
+        (true, false, true) => ProveVerdict::SmallDifference,
         // At the last evaluation, a real difference counts as small if its estimate is inside the
         // margin, even if the equivalence interval is not.
-        (true, false, false) if last => ProveVerdict::Small,
+        (true, false, false) if last => ProveVerdict::SmallDifference,
         _ => ProveVerdict::Inconclusive,
     }
 }
@@ -127,7 +127,7 @@ pub(super) struct JudgementSettings {
     /// Number of measures among which this evaluation's part of the error probability is divided.
     pub(super) family: usize,
     /// Whether this is the primary measure, which decides the comparison.
-    pub(super) primary: bool,
+    pub(super) is_primary: bool,
     /// Whether a higher value of the measure is better.
     pub(super) more_is_better: bool,
 }
@@ -141,21 +141,21 @@ pub(super) fn compare_measure<M>(
     judged: JudgementSettings,
     ratios_by_block: &[f64],
 ) -> MeasureComparison<M> {
-    let JudgementSettings { margin, evaluation, family, primary, more_is_better } = judged;
+    let JudgementSettings { margin, evaluation, family, is_primary, more_is_better } = judged;
     let seen = EvaluationResult::from_effect(effect, evaluation, family);
     // Secondary measures never decide a comparison, so a secondary difference already counts as
     // real if its interval excludes 0.
     let shown = || seen.interval.is_some_and(|interval| !interval.contains(0.0));
-    let real = if primary { is_difference_real(&seen, ratios_by_block) } else { shown() };
+    let real = if is_primary { is_difference_real(&seen, ratios_by_block) } else { shown() };
     MeasureComparison {
         measure,
-        is_primary: primary,
+        is_primary,
         ratio: seen.estimate.exp(),
         ratio_interval: seen.interval.map(|interval| interval.map(f64::exp)),
         equivalence_interval: seen.equivalence.map(|interval| interval.map(f64::exp)),
         p: seen.p,
         margin,
         verdict: difference_verdict(&seen, real, (1.0 + margin).ln(), more_is_better),
-        levels: effect.levels,
+        side_values: effect.levels,
     }
 }

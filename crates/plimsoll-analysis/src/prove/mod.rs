@@ -52,7 +52,7 @@ pub enum ComparisonEnd {
     /// A planned evaluation of the blocks (paired loads) measured so far had a certain verdict.
     Verdict,
     /// The requested number of blocks (paired loads of both builds) was measured.
-    Blocks,
+    BlocksMaxReached,
     /// The time budget was exhausted.
     Budget,
     /// Hardly any block (paired loads of both builds) was valid. The last entry of
@@ -143,7 +143,7 @@ pub fn stop_reason(settings: &ComparisonRules, blocks: &[ComparisonBlock]) -> Op
     if certain_decision(settings, &counted).is_some() {
         return Some(ComparisonEnd::Verdict);
     }
-    settings.blocks_max.is_some_and(|most| counted.len() >= most).then_some(ComparisonEnd::Blocks)
+    settings.blocks_max.is_some_and(|most| counted.len() >= most).then_some(ComparisonEnd::BlocksMaxReached)
 }
 
 /// Estimates the primary measure after these blocks (paired loads), for display during the
@@ -193,14 +193,14 @@ pub fn compute_comparison_result(
     let mut measures: Vec<MeasureComparison> = primary.into_iter().chain(secondary).collect();
     let mut routes = by_route::compare_routes(settings, &counted, evaluation);
     let mut doubts: Doubts = comparison_blocks::void_blocks_doubt(blocks).into_iter().collect();
-    if let Some(success) = success.filter(|success| success.has_fallen) {
+    if let Some(success) = success.filter(|success| success.is_b_worse) {
         let [failed_a, failed_b] = success.rates.map(|rate| crate::format::share(1.0 - rate));
         let text = format!("{failed_b} of the requests to side B fail, but only {failed_a} of the requests to side A");
         doubts.add(DoubtKind::SidesDiffer, text);
     }
     // If more requests of B than of A fail, the responses of B differ as well, so the warning about
     // the failures is enough.
-    let fails = success.is_some_and(|success| success.has_fallen);
+    let fails = success.is_some_and(|success| success.is_b_worse);
     if let Some(differing) = verdict::describe_response_difference(&counted).filter(|_| !fails) {
         let text = format!("{difference}; the two sides may not do the same work", difference = differing.text);
         doubts.add(DoubtKind::SidesDiffer, text);
@@ -218,7 +218,7 @@ pub fn compute_comparison_result(
         ComparisonEnd::TooFewValidBlocks => {
             Some("too few blocks were valid (a block is one load on each side)".to_owned())
         }
-        ComparisonEnd::Verdict | ComparisonEnd::Blocks | ComparisonEnd::Budget => None,
+        ComparisonEnd::Verdict | ComparisonEnd::BlocksMaxReached | ComparisonEnd::Budget => None,
     };
     if let Some(why) = refused {
         let kind = if stopped_by == ComparisonEnd::TooFewValidBlocks { DoubtKind::Void } else { DoubtKind::Ended };

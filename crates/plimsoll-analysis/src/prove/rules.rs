@@ -89,7 +89,7 @@ pub(super) fn quantity_of_measure(blocks: &[ComparisonBlock], measure: Criterion
         return Some(EffectQuantity::Quantile(q, side_values(blocks, |reading| Some(&reading.response_times))?));
     }
     Some(match measure {
-        Criterion::Cpu => EffectQuantity::Amounts(side_values(blocks, |reading| reading.cpu_ns)?),
+        Criterion::Cpu => EffectQuantity::Amounts(side_values(blocks, |reading| reading.cpu_ns_per_response)?),
         _ => EffectQuantity::Counts(side_values(blocks, |reading| Some(reading.goodput))?),
     })
 }

@@ -7,7 +7,7 @@
 //! (`measure_comparison`).
 
 use super::comparison_blocks::{ArmLoadFigures, ComparisonBlock};
-use super::evaluations::{EvaluationNumber, EvaluationResult, SUCCESS_ALARM_ERROR};
+use super::evaluations::{EvaluationNumber, EvaluationResult, SUCCESS_FALSE_ALARM_PROBABILITY};
 use super::measure_comparison::{JudgementSettings, MeasureComparison, ProveVerdict, compare_measure};
 use super::rules::{ComparisonRules, EffectUnavailable, effect_of_measure, ratios_by_block, side_values};
 use crate::format;
@@ -27,7 +27,7 @@ pub struct SuccessRateComparison {
     /// blocks (paired loads).
     pub ratio_interval: Option<ConfidenceInterval>,
     /// Whether a larger share of requests fails in B than in A, by more than chance explains.
-    pub has_fallen: bool,
+    pub is_b_worse: bool,
 }
 
 /// The reason for a verdict that does not come from the primary measure alone.
@@ -73,11 +73,11 @@ pub(super) fn decide_verdict(
     blocks: &[ComparisonBlock],
     evaluation: EvaluationNumber,
 ) -> Decision {
-    let judged = |measure: Criterion, primary, family| JudgementSettings {
+    let judged = |measure: Criterion, is_primary, family| JudgementSettings {
         margin: settings.margin,
         evaluation,
         family,
-        primary,
+        is_primary,
         more_is_better: measure.more_is_better(),
     };
     let success = compare_success_rates(blocks, evaluation);
@@ -85,7 +85,7 @@ pub(super) fn decide_verdict(
     let effect = match effect_of_measure(blocks, settings.primary) {
         Ok(effect) => effect,
         Err(why) => {
-            let fallen = success.is_some_and(|success| success.has_fallen);
+            let fallen = success.is_some_and(|success| success.is_b_worse);
             let (verdict, reason) = match fallen {
                 true => (ProveVerdict::Worse, VerdictReason::MoreFailures),
                 false => (ProveVerdict::Inconclusive, VerdictReason::PrimaryUnavailable(why)),
@@ -94,16 +94,16 @@ pub(super) fn decide_verdict(
         }
     };
     let values = ratios_by_block(blocks, settings.primary);
-    let mut primary = compare_measure(&effect, settings.primary, judged(settings.primary, true, 1), &values);
-    primary.p = (primary.p / evaluation.error_part()).min(1.0);
-    let (said, more_is_better) = (primary.verdict, settings.primary.more_is_better());
+    let mut is_primary = compare_measure(&effect, settings.primary, judged(settings.primary, true, 1), &values);
+    is_primary.p = (is_primary.p / evaluation.error_part()).min(1.0);
+    let (said, more_is_better) = (is_primary.verdict, settings.primary.more_is_better());
     let against = match said {
         // Outlier blocks in which B is much worse contradict the verdict "better". Outlier blocks
         // in which A is much worse are a part of B's advantage.
-        ProveVerdict::Better => evidence_against_better(settings, blocks).or_else(|| {
+        ProveVerdict::Better => disqualifying_response_difference(settings, blocks).or_else(|| {
             side_with_bad_outliers(&values, more_is_better).filter(|(side, _)| *side == 'B').map(|(_, text)| text)
         }),
-        ProveVerdict::Same | ProveVerdict::Small => evidence_against_better(settings, blocks)
+        ProveVerdict::Same | ProveVerdict::SmallDifference => disqualifying_response_difference(settings, blocks)
             .or_else(|| worse_secondary_measure(&secondary))
             .or_else(|| side_with_bad_outliers(&values, more_is_better).map(|(_, text)| text))
             .or_else(|| describe_trend(blocks, settings.primary)),
@@ -111,7 +111,7 @@ pub(super) fn decide_verdict(
     };
     let (verdict, reason) = match (said, against) {
         (ProveVerdict::Worse, _) => (said, None),
-        _ if success.is_some_and(|success| success.has_fallen) => {
+        _ if success.is_some_and(|success| success.is_b_worse) => {
             (ProveVerdict::Worse, Some(VerdictReason::MoreFailures))
         }
         (_, Some(why)) => (ProveVerdict::Inconclusive, Some(VerdictReason::Contradicted(said, why))),
@@ -121,9 +121,9 @@ pub(super) fn decide_verdict(
     // inconclusive. If only the failed requests of B decide the comparison, the primary measure
     // keeps its own verdict.
     if matches!(reason, Some(VerdictReason::Contradicted(..))) {
-        primary.verdict = verdict;
+        is_primary.verdict = verdict;
     }
-    Decision { verdict, primary: Some(primary), secondary, success, reason }
+    Decision { verdict, primary: Some(is_primary), secondary, success, reason }
 }
 
 /// Returns whether this evaluation of the comparison may give a certain verdict. The function uses
@@ -134,12 +134,12 @@ pub(super) fn may_be_certain(
     evaluation: EvaluationNumber,
 ) -> bool {
     let more_is_better = settings.primary.more_is_better();
-    let judged = JudgementSettings { margin: settings.margin, evaluation, family: 1, primary: true, more_is_better };
+    let judged = JudgementSettings { margin: settings.margin, evaluation, family: 1, is_primary: true, more_is_better };
     let verdict = effect_of_measure(blocks, settings.primary).map(|effect| {
         compare_measure(&effect, settings.primary, judged, &ratios_by_block(blocks, settings.primary)).verdict
     });
     verdict.is_ok_and(|verdict| verdict != ProveVerdict::Inconclusive)
-        || compare_success_rates(blocks, evaluation).is_some_and(|success| success.has_fallen)
+        || compare_success_rates(blocks, evaluation).is_some_and(|success| success.is_b_worse)
 }
 
 /// Compares the secondary measures. Each measure gets an equal part of this evaluation's error
@@ -176,17 +176,18 @@ fn compare_success_rates(blocks: &[ComparisonBlock], evaluation: EvaluationNumbe
         Some(BlockRatio { numerator: of, divisor: per })
     })?;
     let effect = EffectEstimate::ratio_of_amounts(&amounts, &vec![1.0; amounts.len()])?;
-    let has_fallen = effect.estimate < 0.0 && effect.one_sided_p(true) <= SUCCESS_ALARM_ERROR * evaluation.error_part();
+    let is_b_worse =
+        effect.estimate < 0.0 && effect.one_sided_p(true) <= SUCCESS_FALSE_ALARM_PROBABILITY * evaluation.error_part();
     let seen = EvaluationResult::from_effect(&effect, evaluation, 1);
     Some(SuccessRateComparison {
         rates: effect.levels,
         ratio: effect.estimate.exp(),
         ratio_interval: seen.interval.map(|interval| interval.map(f64::exp)),
-        has_fallen,
+        is_b_worse,
     })
 }
 
-fn evidence_against_better(settings: &ComparisonRules, blocks: &[ComparisonBlock]) -> Option<String> {
+fn disqualifying_response_difference(settings: &ComparisonRules, blocks: &[ComparisonBlock]) -> Option<String> {
     describe_response_difference(blocks)
         .filter(|differing| differing.is_large && !settings.answers_may_differ)
         .map(|it| it.text)
@@ -236,7 +237,7 @@ pub(super) fn describe_response_difference(blocks: &[ComparisonBlock]) -> Option
             return Some(ResponseDifference { text, is_large: true });
         }
     }
-    let (effect, sizes) = compared(&|reading| reading.answer_bytes)?;
+    let (effect, sizes) = compared(&|reading| reading.bytes_per_response)?;
     if !is_effect_beyond_chance(&effect) || effect.estimate == 0.0 {
         return None;
     }

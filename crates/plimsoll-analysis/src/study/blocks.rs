@@ -33,10 +33,10 @@ pub struct ComparisonStudy {
 
 /// The interim result of a comparison of two builds, or of a ladder of endpoints.
 #[derive(Debug, Clone, PartialEq)]
-pub enum BlocksStatus {
+pub enum InterimBlocksResult {
     /// An estimate for a comparison of two builds. The second value is the budget that would
     /// probably decide the comparison, ns, or `None` if the present budget is probably enough.
-    Proof(InterimEstimate, Option<u64>),
+    Comparison(InterimEstimate, Option<u64>),
     /// The interim result of a ladder (a comparison of several endpoints).
     Ladder(Ladder),
 }
@@ -153,15 +153,15 @@ impl ComparisonStudy {
 
     /// Returns the interim result for display; `None` before the first complete block (one load per
     /// arm).
-    pub fn interim_status(&self, trials: &[Trial]) -> Option<BlocksStatus> {
+    pub fn interim_status(&self, trials: &[Trial]) -> Option<InterimBlocksResult> {
         let whole = &self.blocks.complete_blocks;
         let Some(rules) = &self.rules else {
             let ladder = prove::compute_ladder(whole, self.spec.arms.len(), None);
-            return (!whole.is_empty()).then_some(BlocksStatus::Ladder(ladder));
+            return (!whole.is_empty()).then_some(InterimBlocksResult::Ladder(ladder));
         };
         let enough_ns = prove::sufficient_budget_ns(rules, whole, trials)
             .filter(|ns| whole.len() >= REQUIRED_BLOCKS_ESTIMATE_MIN && *ns > self.spec.budget_ns);
-        prove::interim_estimate(rules, whole).map(|standing| BlocksStatus::Proof(standing, enough_ns))
+        prove::interim_estimate(rules, whole).map(|standing| InterimBlocksResult::Comparison(standing, enough_ns))
     }
 }
 
@@ -169,12 +169,12 @@ fn is_of_block(trial: &Trial, number: usize) -> bool {
     trial.tag.purpose == LoadPurpose::Block && trial.tag.turn as usize == number
 }
 
-impl BlocksStatus {
+impl InterimBlocksResult {
     /// Returns the number of valid blocks, on which the interim result is based.
     pub fn valid_block_count(&self) -> usize {
         match self {
-            BlocksStatus::Proof(standing, _) => standing.blocks,
-            BlocksStatus::Ladder(ladder) => ladder.blocks,
+            InterimBlocksResult::Comparison(standing, _) => standing.blocks,
+            InterimBlocksResult::Ladder(ladder) => ladder.blocks,
         }
     }
 }

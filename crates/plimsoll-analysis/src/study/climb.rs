@@ -17,7 +17,8 @@ const CLIMB_LOAD_NS_MIN: u64 = 250 * MS;
 /// Shortest length of a load of the climb (the search for the load of a compared target), as a
 /// multiple of the response time.
 const CLIMB_LOAD_RESPONSE_TIMES_MIN: f64 = 5.0;
-/// Longest length of each load of the climb (the search for the load of a compared target), ns.
+/// Longest planned length of a load of the climb (the search for the load of a compared target),
+/// ns. A repetition of a load with too few responses may take longer.
 const CLIMB_LOAD_NS_MAX: u64 = 4 * SECOND;
 /// All climbs (searches for the load of a compared target) together take at most the budget divided
 /// by this number. A load that has begun is completed, even if the climbs then take longer than
@@ -109,7 +110,7 @@ pub struct ArmPeak {
 pub struct ArmLoad {
     /// For a closed loop, the number of users. For a fixed rate, the number of connections opened
     /// before the load.
-    users: u64,
+    users_or_connections: u64,
     /// The fixed rate, 1/s; `None` for a closed loop.
     rate: Option<f64>,
     length_ns: u64,
@@ -121,7 +122,7 @@ impl ArmLoad {
     pub fn plan(&self, spec: &BlocksSpec, arm: usize, seed: u64) -> PlanRecord {
         let base = &spec.arms[arm].plan;
         let mut plan = match self.rate {
-            None => closed_loop_plan(base, self.users),
+            None => closed_loop_plan(base, self.users_or_connections),
             Some(rate) => {
                 let mut plan = base.clone();
                 plan.load.shape = LoadShape::Open { rate: LoadCurve::constant(rate), arrivals: spec.arrivals };
@@ -131,7 +132,7 @@ impl ArmLoad {
         plan.load.seed = seed;
         plan.load.duration_ns = Some(self.length_ns);
         plan.load.warmup_ns = self.warmup_ns;
-        plan.load.connections_ready = (self.users as u32).min(plan.connection_plan.connections_max);
+        plan.load.connections_ready = (self.users_or_connections as u32).min(plan.connection_plan.connections_max);
         // The grace period (the wait for late responses) is long enough for the slowest useful
         // response, and short enough to fit into the budget.
         plan.load.grace_ns = plan.load.grace_ns.min(2 * SECOND);
@@ -268,13 +269,13 @@ fn arm_loads_for_peaks(spec: &BlocksSpec, load_rules: LoadRules, peaks: &[ArmPea
         let least_ns = ((peak.service_mean_ns * SLOW_SERVER_LOAD_RESPONSE_TIMES_MIN) as u64).min(few_ns);
         let found_ns = wanted_ns.min(most_ns).max(least_ns).next_multiple_of(Plan::TICK_NS);
         let length_ns = spec.load_ns.unwrap_or(found_ns);
-        let users = match rate {
+        let users_or_connections = match rate {
             // The number of connections is twice the number of requests in flight by Little's law,
             // plus 8.
             Some(rate) => (2.0 * rate * peak.service_mean_ns / 1e9 + 8.0).min(READY_CONNECTIONS_MAX) as u64,
             None => spec.users.unwrap_or(peak.users),
         };
-        ArmLoad { users, rate, length_ns, warmup_ns: warmup_ns(spec, peak.service_mean_ns, length_ns) }
+        ArmLoad { users_or_connections, rate, length_ns, warmup_ns: warmup_ns(spec, peak.service_mean_ns, length_ns) }
     };
     peaks.iter().zip(lengths).map(load).collect()
 }

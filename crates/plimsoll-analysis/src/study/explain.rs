@@ -78,10 +78,10 @@ impl SteadyLoadLevel {
                 // If plimsoll or the maximum rate ended the search, the server was not the limit.
                 // If the server was not the limit of the search, no rate is known to be above the
                 // load line.
-                if matches!(findings.stopped_by, StopReason::Client | StopReason::MaxRate) {
+                if matches!(findings.stopped_by, StopReason::GeneratorLimited | StopReason::MaxRate) {
                     return None;
                 }
-                let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.rps > 0.0);
+                let upper = findings.load_line.upper.filter(|_| findings.load_line.rps > 0.0);
                 let most = findings.peak.map_or(level, |peak| peak.rps.max(level));
                 // If the load line is known only roughly, the highest throughput so far limits the
                 // rate of the load above the load line.
@@ -203,7 +203,7 @@ impl ExplainStudy {
         }
         let searched_ns = began.map_or(history.elapsed_ns, |first| first.start_ns);
         let findings = find::conclude(&self.search.settings, &self.search.outcomes, searched_ns);
-        if reference_rate(&findings) <= 0.0 || findings.stopped_by == StopReason::Gone {
+        if reference_rate(&findings) <= 0.0 || findings.stopped_by == StopReason::ServerLost {
             return Step::Stop;
         }
         let wanted = SteadyLoadLevel::ALL
@@ -283,7 +283,7 @@ impl ExplainStudy {
         }
         let LoadShape::Open { rate, .. } = &last.run.plan.load.shape else { return None };
         let made = rate.max();
-        let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.rps > 0.0);
+        let upper = findings.load_line.upper.filter(|_| findings.load_line.rps > 0.0);
         // If the server now sustains a rate that failed in the search, the search's upper bound of
         // the load line no longer counts.
         let upper = upper.filter(|upper| made < upper * 0.98);
@@ -438,7 +438,7 @@ impl ExplainStudy {
     fn saturating_closed_loop_plan(&self, intervention: Intervention, findings: &Findings) -> PlanRecord {
         let base = &self.search.settings.base;
         let most = u64::from(base.connection_plan.connections_max).max(1);
-        let peak = findings.peak.map_or(0, |peak| peak.concurrency);
+        let peak = findings.peak.map_or(0, |peak| peak.users);
         let alone_s = self.search.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);
         let answered = (reference_rate(findings) * INTERVENTION_WAIT_MAX_S.max(2.0 * alone_s)).ceil() as u64;
         let users = (INTERVENTION_USERS_FACTOR * peak)
@@ -486,7 +486,7 @@ impl ExplainStudy {
         let cycle = [level(0, BURST_RATE_FACTOR - 1), level(BURST_RATE_FACTOR, 1)];
         let cycles = INTERVENTION_LOAD_NS / (BURST_NS * BURST_RATE_FACTOR);
         let rate = LoadCurve { stages: (0..cycles).flat_map(|_| cycle).collect() };
-        let peak = findings.peak.map_or(0, |peak| peak.concurrency);
+        let peak = findings.peak.map_or(0, |peak| peak.users);
         let ready = (2 * peak + 8).min(READY_CONNECTIONS_MAX as u64) as u32;
         let shape = LoadShape::Open { rate, arrivals: ArrivalSpacing::Constant };
         let connections_ready = ready.min(base.connection_plan.connections_max);
@@ -550,7 +550,7 @@ impl ExplainStudy {
     fn steady_load_step(&self, level: SteadyLoadLevel, rate: f64, length_ns: u64, findings: &Findings) -> Step {
         let settings = &self.search.settings;
         let base = &settings.base;
-        let peak = findings.peak.filter(|_| !matches!(level, SteadyLoadLevel::Low)).map_or(0, |peak| peak.concurrency);
+        let peak = findings.peak.filter(|_| !matches!(level, SteadyLoadLevel::Low)).map_or(0, |peak| peak.users);
         let alone_s = self.search.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);
         let ready = (2.0 * (rate * alone_s).max(peak as f64) + 8.0).min(READY_CONNECTIONS_MAX) as u32;
         let load = Load {
@@ -587,7 +587,7 @@ fn overhead_ns(history: &History) -> u64 {
 /// Returns whether the load line is known only roughly: no load line or no upper end is known, or
 /// the upper end exceeds the load line by more than 40 %.
 fn is_load_line_uncertain(findings: &Findings) -> bool {
-    let LoadLine { rps, upper, .. } = findings.load_line_rps;
+    let LoadLine { rps, upper, .. } = findings.load_line;
     rps <= 0.0 || upper.is_none_or(|upper| upper > FURTHER_LOAD_RATE_FACTOR * rps)
 }
 

@@ -11,7 +11,7 @@ use super::climb::NEW_TARGET_WARMUP_NS_MIN;
 use super::step::{History, NoProfileReason, Step, StopRule};
 use crate::profile::{ProfilingSchedule, profiling_rates_rps};
 use crate::prove::ComparisonBlock;
-use crate::prove::comparison_blocks::block_plans;
+use crate::prove::comparison_blocks::arm_plans;
 use plimsoll_model::rng::mix_bits;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{
@@ -164,7 +164,7 @@ pub(super) fn next_comparison_step(
 /// rate is returned. Without a fixed rate, the result is a share of the goodput of the slower side
 /// ([`PROFILING_RATE_SHARE`]). Returns `None` if one side has no goodput.
 fn common_profiling_rate(trials: &[Trial], blocks: &[ComparisonBlock]) -> Option<f64> {
-    let plans = block_plans(trials, 1);
+    let plans = arm_plans(trials, 1);
     if let Some(LoadShape::Open { rate, .. }) = plans.first().map(|plan| &plan.load.shape) {
         return Some(rate.max());
     }

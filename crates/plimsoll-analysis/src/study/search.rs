@@ -140,7 +140,7 @@ impl LoadLineSearch {
         match find::next(&self.settings, &self.outcomes, history.elapsed_ns) {
             find::SearchStep::Measure(measure) => {
                 let find::PlannedTrial { purpose, plan, watch } = *measure;
-                Step::measure_trial(LoadTag::for_purpose(purpose), plan, StopRule::CertainVerdict(Box::new(watch)))
+                Step::measure_trial(LoadTag::for_purpose(purpose), plan, StopRule::TrialWatch(Box::new(watch)))
             }
             find::SearchStep::Stop(_) => match self.next_headroom_step(history) {
                 Step::Stop => self.next_soak_step(history),
@@ -167,7 +167,7 @@ impl LoadLineSearch {
         let warmup_ns = if number == 0 { HEADROOM_WARMUP_NS } else { 0 };
         let plan = self.steady_load_plan(line.lower, piece_ns, warmup_ns, number);
         let watch = TrialWatch::new(LoadPurpose::Soak, &plan, &self.settings.slo);
-        Step::measure_trial(LoadTag::for_purpose(LoadPurpose::Soak), plan, StopRule::CertainVerdict(Box::new(watch)))
+        Step::measure_trial(LoadTag::for_purpose(LoadPurpose::Soak), plan, StopRule::TrialWatch(Box::new(watch)))
     }
 
     /// Returns the plan of a steady load at `rate`, 1/s. `number` makes the seed of each steady
@@ -214,7 +214,7 @@ impl LoadLineSearch {
 
     /// Returns the load line that the search would report after `elapsed_ns` of the study.
     pub fn interim_load_line(&self, elapsed_ns: u64) -> LoadLine {
-        self.findings(elapsed_ns).load_line_rps
+        self.findings(elapsed_ns).load_line
     }
 
     /// Returns the findings of the search after `elapsed_ns` of the study.

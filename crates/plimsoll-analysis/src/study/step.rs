@@ -43,7 +43,7 @@ pub enum StopRule {
     EndOfSchedule,
     /// The load ends at the event that the watch waits for, usually when the load has certainly
     /// broken the SLO.
-    CertainVerdict(Box<TrialWatch>),
+    TrialWatch(Box<TrialWatch>),
     /// The load ends when a condition becomes true.
     Condition(Box<ConditionWatch>),
 }
@@ -54,7 +54,7 @@ impl StopRule {
     pub fn push(&mut self, start_ns: u64, end_ns: u64, interval: &Interval) -> ControlFlow<EarlyStopReason> {
         match self {
             StopRule::EndOfSchedule => ControlFlow::Continue(()),
-            StopRule::CertainVerdict(watch) => watch.push(start_ns, interval).map_break(EarlyStopReason::ResultCertain),
+            StopRule::TrialWatch(watch) => watch.push(start_ns, interval).map_break(EarlyStopReason::ResultCertain),
             StopRule::Condition(watch) => match watch.push(end_ns, interval) {
                 Some(crossing) => ControlFlow::Break(EarlyStopReason::Condition(crossing.to_string())),
                 None => ControlFlow::Continue(()),

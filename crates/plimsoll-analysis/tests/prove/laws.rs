@@ -84,7 +84,7 @@ fn swapping_the_builds_swaps_the_verdict() {
         let swapped: Vec<ComparisonBlock> =
             blocks.iter().map(|b| ComparisonBlock { arm_loads: b.arm_loads.iter().rev().cloned().collect() }).collect();
         let [one, other] = [&blocks, &swapped]
-            .map(|blocks| compute_comparison_result(&world.rules(24), blocks, ComparisonEnd::Blocks));
+            .map(|blocks| compute_comparison_result(&world.rules(24), blocks, ComparisonEnd::BlocksMaxReached));
         for side in [ProveVerdict::Better, ProveVerdict::Worse] {
             assert!((one.verdict, other.verdict) != (side, side), "{one:?} and {other:?}");
         }

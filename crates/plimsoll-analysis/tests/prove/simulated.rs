@@ -102,7 +102,7 @@ fn the_verdict_same_stays_inside_the_margin() {
             let inside = one.equivalence_interval.is_some_and(|i| i.lower >= 0.98 && i.upper <= 1.02);
             assert!(proof.verdict != ProveVerdict::Same || inside, "{proof:?}");
             assert_eq!(one.verdict, proof.verdict, "what decides says what the whole says");
-            assert!((one.levels[1] / one.levels[0] / one.ratio - 1.0).abs() < 1e-9, "{one:?}");
+            assert!((one.side_values[1] / one.side_values[0] / one.ratio - 1.0).abs() < 1e-9, "{one:?}");
         }
     }
 }
@@ -149,7 +149,7 @@ fn missing_evidence_gives_no_verdict() {
     let settings = EQUAL_BUILDS.rules(BLOCKS);
     let blocks = SimulatedComparison { ratio: 1.35, ..EQUAL_BUILDS }.blocks(1, 20);
     // If the comparison has too few blocks, the result states how many more blocks are needed.
-    let few = compute_comparison_result(&settings, &blocks[..4], ComparisonEnd::Blocks);
+    let few = compute_comparison_result(&settings, &blocks[..4], ComparisonEnd::BlocksMaxReached);
     assert_eq!((few.verdict, few.measures[0].ratio_interval), (ProveVerdict::Inconclusive, None));
     assert!(few.further_blocks.is_some_and(|more| more >= 6), "{few:?}");
     // The user aborted the comparison.
@@ -175,9 +175,11 @@ fn missing_evidence_gives_no_verdict() {
     ] {
         let mut other = blocks.clone();
         let scaled = |it: BlockRatio| BlockRatio { numerator: it.divisor * bytes, ..it };
-        other.iter_mut().for_each(|block| block.arm_loads[1].answer_bytes = scaled(block.arm_loads[1].answer_bytes));
+        other
+            .iter_mut()
+            .for_each(|block| block.arm_loads[1].bytes_per_response = scaled(block.arm_loads[1].bytes_per_response));
         let rules = ComparisonRules { answers_may_differ, ..settings.clone() };
-        let proof = compute_comparison_result(&rules, &other, ComparisonEnd::Blocks);
+        let proof = compute_comparison_result(&rules, &other, ComparisonEnd::BlocksMaxReached);
         let said = proof.doubts.banner_texts().any(|warning| warning.contains("respond differently"));
         assert_eq!((proof.verdict, said), (verdict, is_stated), "{bytes}: {proof:?}");
     }
@@ -258,7 +260,7 @@ fn the_differing_route_is_found() {
         let proof = compute_comparison_result(
             &settings,
             &simulated_blocks_with_routes(seed, 10, 1.3, 0.0),
-            ComparisonEnd::Blocks,
+            ComparisonEnd::BlocksMaxReached,
         );
         assert_eq!(proof.routes.len(), 10);
         let first = &proof.routes[0];
@@ -269,7 +271,7 @@ fn the_differing_route_is_found() {
         let same = compute_comparison_result(
             &settings,
             &simulated_blocks_with_routes(seed, 10, 1.0, 0.0),
-            ComparisonEnd::Blocks,
+            ComparisonEnd::BlocksMaxReached,
         );
         copies += usize::from(same.routes.iter().flat_map(|route| &route.measures).any(is_told));
     }
@@ -281,7 +283,8 @@ fn the_differing_route_is_found() {
 #[test]
 fn a_failing_route_is_worse_even_if_equally_fast() {
     let settings = identical_builds_on_machine(QUIET).rules(28);
-    let told = |blocks: &[ComparisonBlock]| compute_comparison_result(&settings, blocks, ComparisonEnd::Blocks);
+    let told =
+        |blocks: &[ComparisonBlock]| compute_comparison_result(&settings, blocks, ComparisonEnd::BlocksMaxReached);
     let proof = told(&simulated_blocks_with_routes(1, 5, 1.0, 0.2));
     assert_eq!(proof.routes[0].measures[0].verdict, ProveVerdict::Worse, "{:?}", proof.routes[0]);
     assert!((proof.routes[0].success_rate[1] - 0.8).abs() < 1e-9 && proof.routes[0].success_rate[0] == 1.0);

@@ -125,7 +125,7 @@ impl SearchCoverage {
             let model = model.with_seeded_capacity(seed);
             let truth = queueing_load_line_rps(model.kind, model.capacity);
             let findings = simulator::simulate_search(model, seed, budget_s * SECOND, None);
-            let line = findings.load_line_rps;
+            let line = findings.load_line;
             let upper = line.upper.unwrap_or(if truth > 0.0 && line.lower > 0.0 { f64::INFINITY } else { 0.0 });
             let above_truth = line.lower > truth * (1.0 + 1e-9);
             let below_truth = upper < truth && !(truth == 0.0 && line.rps == 0.0);

@@ -131,9 +131,9 @@ pub fn render(load: &AbReport) -> String {
 
 /// Formats the lines about the negotiated TLS parameters.
 fn tls_lines(parameters: &TlsParameters, host: &str) -> String {
-    let TlsParameters { version, cipher, cipher_bits, key_bits, exchange } = parameters;
+    let TlsParameters { version, cipher, cipher_bits, key_bits, key_exchange } = parameters;
     let mut text = format!("SSL/TLS Protocol:       {version},{cipher},{key_bits},{cipher_bits}\n");
-    if let Some((name, bits)) = exchange {
+    if let Some((name, bits)) = key_exchange {
         let _ = writeln!(text, "Server Temp Key:        {name} {bits} bits");
     }
     // The line with the TLS server name is omitted for an IP address, because TLS clients send only
@@ -325,7 +325,7 @@ Percentage of the requests served within a certain time (ms)
             cipher: "TLS_AES_256_GCM_SHA384".into(),
             cipher_bits: 256,
             key_bits: 2048,
-            exchange: Some(("X25519", 253)),
+            key_exchange: Some(("X25519", 253)),
         };
         let secure = render(&AbReport { tls_parameters: Some(&agreed), host: "localhost", ..load });
         let lines = "Server Port:            8080

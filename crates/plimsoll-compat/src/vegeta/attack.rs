@@ -240,7 +240,7 @@ impl Author for AttackAuthor {
         drop(targets);
         let ready = found.map_err(|why| self.record_failure(why))?.ok_or(AuthorStopReason::Requested)?;
         batch.bytes = ready.encode_request(&ready.first_hop, seq, &name, keep_alive);
-        batch.heads_only.push(ready.target.method == "HEAD");
+        batch.head_request_flags.push(ready.target.method == "HEAD");
         batch.mark = seq;
         self.in_flight.insert(seq, AttackRequestInFlight { target: ready, hop: None });
         Ok(())
@@ -257,7 +257,7 @@ impl Author for AttackAuthor {
         };
         let targets = lock_ignoring_poison(&self.shared.targets);
         batch.bytes = open.target.encode_request(&next, answer.mark, &targets.options.name, targets.options.keep_alive);
-        batch.heads_only.push(next.method == "HEAD");
+        batch.head_request_flags.push(next.method == "HEAD");
         batch.mark = answer.mark;
         open.hop = Some(*next);
         true

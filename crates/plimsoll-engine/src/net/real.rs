@@ -1,6 +1,6 @@
 //! The environment of a worker on the real network of this machine: epoll, TCP and unix sockets.
 
-use super::{ConnectError, Net, Peer, ReadyEvent, ReceiveOutcome, SendOutcome, WaitMode};
+use super::{ConnectErrno, Net, Peer, ReadyEvent, ReceiveOutcome, SendOutcome, WaitMode};
 use plimsoll_sys::epoll::Epoll;
 use plimsoll_sys::{clock, tcp};
 use std::io::{self, ErrorKind};
@@ -24,8 +24,8 @@ impl RealNet {
     }
 }
 
-fn os_error_number(error: &io::Error) -> ConnectError {
-    error.raw_os_error().unwrap_or(0) as ConnectError
+fn os_error_number(error: &io::Error) -> ConnectErrno {
+    error.raw_os_error().unwrap_or(0) as ConnectErrno
 }
 
 impl Net for RealNet {
@@ -40,7 +40,7 @@ impl Net for RealNet {
         clock::thread_cpu_ns()
     }
 
-    fn connect(&mut self, peer: Peer, token: u64) -> Result<(tcp::Socket, bool), ConnectError> {
+    fn connect(&mut self, peer: Peer, token: u64) -> Result<(tcp::Socket, bool), ConnectErrno> {
         let connecting = match peer {
             Peer::Tcp(address, source) => tcp::Socket::connect_from(source, address).and_then(|socket| {
                 // A connect within this machine may have succeeded already. Waiting for the event
@@ -59,7 +59,7 @@ impl Net for RealNet {
         Ok((socket, stands))
     }
 
-    fn connect_result(&mut self, socket: &tcp::Socket) -> Result<(), ConnectError> {
+    fn connect_result(&mut self, socket: &tcp::Socket) -> Result<(), ConnectErrno> {
         socket.take_error().map_err(|e| os_error_number(&e))
     }
 

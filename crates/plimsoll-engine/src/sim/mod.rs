@@ -13,7 +13,7 @@ mod tests;
 
 use crate::collect::{Collector, PartReport, Tick};
 use crate::job::{SharedWorkerResources, WorkerJob};
-use crate::source::Source;
+use crate::source::RequestSource;
 use crate::worker::Worker;
 use net::{SimCounts, SimMachine, SimNet, SimWorld};
 use plimsoll_model::{EarlyStopReason, Injector, Plan, RequestFailure, Run, Schedule, Stripe};
@@ -94,12 +94,12 @@ impl Simulation<'_> {
     /// Like [`Simulation::run`], but `sourced` first modifies each worker's source of requests.
     pub fn run_with_modified_sources(
         &self,
-        sourced: &mut dyn FnMut(&mut Source),
+        sourced: &mut dyn FnMut(&mut RequestSource),
         on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<EarlyStopReason>,
     ) -> SimulatedRun {
         let SimulatedPlan { plan, injector } = self.plan;
         let schedule = Arc::new(Schedule::compile(&plan.load));
-        let source = Source::compile(plan).expect("requests that can be written");
+        let source = RequestSource::compile(plan).expect("requests that can be written");
         // The simulated server compares all received bytes with a single request, so the routes of
         // a plan may differ only in their expectations of responses.
         let request = source.route(0).request.clone();

@@ -10,7 +10,7 @@ mod serving;
 
 use super::server::{ENDLESS_BODY_CHUNK, ENDLESS_BODY_READ_NS, Fault, SimServer, SimStall};
 use super::streams::SimH2Connection;
-use crate::net::{ConnectError, Net, Peer, ReadyEvent, ReceiveOutcome, SendOutcome, WaitMode};
+use crate::net::{ConnectErrno, Net, Peer, ReadyEvent, ReceiveOutcome, SendOutcome, WaitMode};
 use plimsoll_model::rng::Rng;
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -27,9 +27,9 @@ const CALLS_BETWEEN_WAITS_MAX: u32 = 10_000;
 /// The maximum number of consecutive waits without events or progress. A worker that exceeds this
 /// number is stuck, so the test fails.
 const WAITS_WITHOUT_PROGRESS_MAX: u32 = 100_000;
-const ECONNREFUSED: ConnectError = 111;
-const ECONNRESET: ConnectError = 104;
-const NO_PORT: ConnectError = 99;
+const ECONNREFUSED: ConnectErrno = 111;
+const ECONNRESET: ConnectErrno = 104;
+const NO_PORT: ConnectErrno = 99;
 
 /// The simulated machine of the client: the CPU time of each operation, and the latency of a
 /// wake-up.
@@ -420,7 +420,7 @@ impl SimWorld {
 
     /// Creates a connection. Returns the number of the connection, and whether the connection is
     /// already open.
-    fn connect(&mut self, peer: Peer, token: u64) -> Result<(usize, bool), ConnectError> {
+    fn connect(&mut self, peer: Peer, token: u64) -> Result<(usize, bool), ConnectErrno> {
         self.spend_cpu_time(self.machine.connect_ns);
         self.account.connects += 1;
         if self.origin_ns != u64::MAX {
@@ -486,7 +486,7 @@ impl SimWorld {
         Ok((link, false))
     }
 
-    fn finish_connect(&mut self, link: usize) -> Result<(), ConnectError> {
+    fn finish_connect(&mut self, link: usize) -> Result<(), ConnectErrno> {
         let it = &mut self.links[link];
         match it.standing {
             SocketState::Refused => Err(ECONNREFUSED),
@@ -696,12 +696,12 @@ impl Net for SimNet {
         self.0.borrow().cpu_ns
     }
 
-    fn connect(&mut self, peer: Peer, token: u64) -> Result<(SimSocket, bool), ConnectError> {
+    fn connect(&mut self, peer: Peer, token: u64) -> Result<(SimSocket, bool), ConnectErrno> {
         let (link, stands) = self.0.borrow_mut().connect(peer, token)?;
         Ok((SimSocket { world: Rc::clone(&self.0), link }, stands))
     }
 
-    fn connect_result(&mut self, socket: &SimSocket) -> Result<(), ConnectError> {
+    fn connect_result(&mut self, socket: &SimSocket) -> Result<(), ConnectErrno> {
         self.0.borrow_mut().finish_connect(socket.link)
     }
 

@@ -235,7 +235,7 @@ impl<N: Net> Worker<N> {
                     if self.job.source.wants_responses()
                         && self.report_response_to_author(exchange, status, piece, true)
                     {
-                        self.send_request_after_redirect(slot, exchange, (piece, surplus), hangup);
+                        self.follow_author_redirect(slot, exchange, (piece, surplus), hangup);
                     } else {
                         self.handle_complete_response(slot, exchange, (status, grpc_status), (piece, surplus), hangup);
                     }
@@ -263,7 +263,7 @@ impl<N: Net> Worker<N> {
         match event {
             ConnectionEvent::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
                 if self.job.source.wants_responses() && self.report_response_to_author(exchange, status, piece, true) {
-                    self.send_request_after_redirect(slot, exchange, (piece, surplus), hangup);
+                    self.follow_author_redirect(slot, exchange, (piece, surplus), hangup);
                 } else {
                     self.handle_complete_response(slot, exchange, (status, grpc_status), (piece, surplus), hangup);
                 }
@@ -324,7 +324,7 @@ impl<N: Net> Worker<N> {
             }
             // The server broke a protocol rule on an idle connection, so no request fails.
             ConnectionEvent::ProtocolViolation(_) => self.handle_lost_connection(slot),
-            ConnectionEvent::WindowEmpty => self.recorder.count_exhausted_flow_window(),
+            ConnectionEvent::WindowNearlyEmpty => self.recorder.count_exhausted_flow_window(),
             ConnectionEvent::Surplus(bytes) => self.on_surplus_bytes(slot, bytes),
             ConnectionEvent::HandshakeDone { resumed } => self.complete_handshake(slot, resumed),
             ConnectionEvent::HasBytesToSend => {
@@ -338,7 +338,7 @@ impl<N: Net> Worker<N> {
                     self.send(slot);
                 }
             }
-            ConnectionEvent::Ended => self.handle_stream_end(slot, false),
+            ConnectionEvent::TlsStreamEnded => self.handle_stream_end(slot, false),
             ConnectionEvent::TlsFailed(reason) => {
                 // The pending bytes contain a TLS alert, which tells the server the reason of the
                 // TLS failure.
@@ -436,7 +436,7 @@ impl<N: Net> Worker<N> {
         let status = status.or_else(|| if first { status_in_partial_head(bytes) } else { None });
         let fails = |status| !self.job.source.is_success_status(exchange.route, exchange.user, status);
         if exchange.measured && status.is_none_or(fails) {
-            let kind = status.map_or(FailedResponseKind::Unknown, FailedResponseKind::Status);
+            let kind = status.map_or(FailedResponseKind::StatusPending, FailedResponseKind::Status);
             let at_ns = self.now_ns - self.origin_ns;
             self.failed_answers.add_unfinished_piece(
                 kind,
@@ -525,8 +525,8 @@ impl<N: Net> Worker<N> {
         let (user, route) = (exchange.user, exchange.route);
         let (took_ns, now_ns) = (self.now_ns - exchange.intended_ns, self.now_ns);
         let answer = &self.answers[number as usize];
-        let ok_status = self.job.source.route(route).ok_status.contains(status);
-        let of = ResponseCheckInput { user, route, exchange: number, ok_status, took_ns, now_ns };
+        let has_ok_status = self.job.source.route(route).ok_status.contains(status);
+        let of = ResponseCheckInput { user, route, exchange: number, has_ok_status, took_ns, now_ns };
         if self.job.source.route(route).redirects_max > 0
             && is_redirect(status)
             && answer.field_values("location").next().is_some()
@@ -534,7 +534,7 @@ impl<N: Net> Worker<N> {
             return self.follow_redirect(of, status);
         }
         let miss = self.job.source.check_response(of, answer);
-        if !ok_status {
+        if !has_ok_status {
             return Outcome::Failed(RequestFailure::Status);
         }
         let Some(miss) = miss else { return Outcome::Success };
@@ -555,7 +555,7 @@ impl<N: Net> Worker<N> {
         let ResponseCheckInput { user, route, exchange: number, now_ns, .. } = input;
         let answer = &self.answers[number as usize];
         // The cookies of a redirect response are stored, as for every response.
-        self.job.source.check_response(ResponseCheckInput { ok_status: false, ..input }, answer);
+        self.job.source.check_response(ResponseCheckInput { has_ok_status: false, ..input }, answer);
         let location = String::from_utf8_lossy(answer.field_values("location").next().unwrap_or_default());
         let exchange = &self.exchanges[number];
         match self.job.source.prepare_redirect((number, user), route, (status, &location), now_ns) {
@@ -603,7 +603,7 @@ impl<N: Net> Worker<N> {
     /// redirect response. `surplus`: the number of bytes at the end of the last piece that do not
     /// belong to the response.
     #[cold]
-    fn send_request_after_redirect(
+    fn follow_author_redirect(
         &mut self,
         slot: u32,
         number: u32,

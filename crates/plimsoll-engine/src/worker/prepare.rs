@@ -1,5 +1,6 @@
 //! Opens connections before the schedule begins, slowly enough for the accept queue of the server.
-//! The opening of connections before the schedule is not measured.
+//! The first interval of the load counts these connections and their errors, but not plimsoll's
+//! work for them.
 
 use super::state::{RequestStarts, Worker};
 use crate::connection::ConnectionState;

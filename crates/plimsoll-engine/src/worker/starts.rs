@@ -175,7 +175,7 @@ impl<N: Net> Worker<N> {
     pub(super) fn acquire_slot_for_user(&mut self, user: u64) -> Option<u32> {
         match self.job.source.sessions() {
             None => self.acquire_slot_for_arrival(),
-            Some(sessions) => match (sessions.own_connection_slot(user), sessions.has_own_connection(user)) {
+            Some(sessions) => match (sessions.own_connection_slot(user), sessions.needs_own_connection(user)) {
                 (Some(slot), _) => Some(slot),
                 (None, false) => self.acquire_slot_for_arrival(),
                 (None, true) => self.reserve_own_slot(user),

@@ -155,7 +155,7 @@ const TIME_AXIS_RATIO_MAX: f64 = 20.0;
 /// trials that met the SLO. Trials beyond the end of the rate axis are drawn as arrows at the right
 /// edge of the plot.
 fn rate_scale(searched: &[NamedSearch]) -> Scale {
-    let line = searched.iter().map(|s| s.findings.load_line_rps).map(|l| l.upper.unwrap_or(l.rps));
+    let line = searched.iter().map(|s| s.findings.load_line).map(|l| l.upper.unwrap_or(l.rps));
     let all = || searched.iter().flat_map(|s| trials_by_rate(s.findings));
     let held = all().filter(|(_, trial)| trial.verdict == Verdict::Pass).map(|t| t.0);
     let known = line.chain(held).filter(|rate| rate.is_finite()).fold(0.0, f64::max);
@@ -255,8 +255,8 @@ pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<
         canvas.close_group();
         open_axis_group(&mut canvas, 'z', &area, &y, AxisSide::Left);
         canvas.draw_polyline(curve_points(&plot, trials).into_iter().map(Some), line);
-        let waterline = area.x_position(&x.scale, one.findings.load_line_rps.rps);
-        if one.findings.load_line_rps.rps > 0.0 {
+        let waterline = area.x_position(&x.scale, one.findings.load_line.rps);
+        if one.findings.load_line.rps > 0.0 {
             canvas.draw_straight_line(
                 (waterline, area.y - 4.0),
                 (waterline, area.bottom_edge()),
@@ -290,7 +290,7 @@ fn occupied_area(plot: &Plot, searched: &[NamedSearch], all: &[Vec<(f64, &TrialO
     let mut taken = OccupiedArea::default();
     for (one, trials) in searched.iter().zip(all) {
         taken.occupy_curve(&curve_points(plot, trials));
-        let line = one.findings.load_line_rps;
+        let line = one.findings.load_line;
         for rate in [line.lower, line.upper.unwrap_or(0.0)].into_iter().filter(|rate| *rate > 0.0) {
             taken.occupy_line((area.x_position(x, rate), area.y), (area.x_position(x, rate), area.bottom_edge()));
         }
@@ -367,7 +367,7 @@ fn verdict_legend_entries(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<LegendEntry>
         (1, Verdict::Fail) => Paint::Vermilion,
         _ => Paint::Muted,
     };
-    let is_disturbed = |(_, trial): &(f64, &TrialOutcome)| trial.is_disturbed();
+    let is_disturbed = |(_, trial): &(f64, &TrialOutcome)| trial.is_void_by_interference();
     let is_void = |(_, trial): &(f64, &TrialOutcome)| trial.is_void_undisturbed();
     let void_name = match (all.iter().flatten().any(is_disturbed), all.iter().flatten().any(is_void)) {
         (true, true) => "void trial: plimsoll or other processes were the limit",
@@ -395,7 +395,7 @@ fn verdict_legend_entries(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<LegendEntry>
 /// Shades the 90 % interval of the load line. If the interval has no upper end, the shaded area
 /// reaches the right edge of the plot and is faint.
 fn draw_load_line_interval(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, paint: Paint) {
-    let line = findings.load_line_rps;
+    let line = findings.load_line;
     if line.lower > 0.0 {
         let from = area.x_position(x, line.lower);
         let to = line.upper.map_or(area.right_edge(), |upper| area.x_position(x, upper).max(from + 5.0));
@@ -448,7 +448,7 @@ fn draw_peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, o
     // The candidate positions for the label of the peak begin at the bottom of the plot. At each
     // height, the position on the side away from the load line is tried first.
     let sides = [(at + 6.0, TextAnchor::Start), (at - 6.0, TextAnchor::End)];
-    let sides = if at >= area.x_position(x, findings.load_line_rps.rps) { sides } else { [sides[1], sides[0]] };
+    let sides = if at >= area.x_position(x, findings.load_line.rps) { sides } else { [sides[1], sides[0]] };
     let heights = (0..12).map(|step| area.bottom_edge() - 9.0 - f64::from(step) * (area.height - 24.0) / 11.0);
     let places = heights.flat_map(|height| sides.map(|(x, anchor)| ((x, height), anchor)));
     if let Some((place, anchor)) = occupied.place_label(&words, area, places) {
@@ -501,7 +501,7 @@ fn draw_load_lines(
 ) {
     let places: Vec<Option<f64>> = searched
         .iter()
-        .map(|s| s.findings.load_line_rps.rps)
+        .map(|s| s.findings.load_line.rps)
         .map(|lower| (lower > 0.0).then(|| area.x_position(x, lower)))
         .collect();
     // With two searches, the label of the first load line is in the upper row.
@@ -513,8 +513,8 @@ fn draw_load_lines(
         canvas.draw_straight_line((at, top - 10.0), (at, area.y), Stroke::new(paint, 2.0));
     }
     let name = |s: &NamedSearch| {
-        let at_least = if s.findings.load_line_rps.upper.is_none() { "at least " } else { "" };
-        format!("{at_least}{}/s", rate(s.findings.load_line_rps.rps))
+        let at_least = if s.findings.load_line.upper.is_none() { "at least " } else { "" };
+        format!("{at_least}{}/s", rate(s.findings.load_line.rps))
     };
     match (searched, places.as_slice()) {
         ([one], [Some(at)]) => {

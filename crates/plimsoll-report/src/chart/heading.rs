@@ -23,7 +23,7 @@ pub fn target_title(plan: &PlanRecord) -> String {
 /// Creates the heading of the chart of one search: the load line as a sentence, and the conditions
 /// of the search.
 pub fn search_heading(findings: &Findings, target: &str) -> Heading {
-    let line = findings.load_line_rps;
+    let line = findings.load_line;
     let upper = line.upper.filter(|upper| upper.is_finite());
     let title = load_line_sentence(findings);
     let trials = match findings.trials.iter().filter(|t| t.purpose != LoadPurpose::Settle).count() {
@@ -46,7 +46,7 @@ pub fn search_heading(findings: &Findings, target: &str) -> Heading {
 /// Formats the load line as a sentence for a reader without prior knowledge. An example is "The
 /// service sustains about 1 880 requests a second while ...".
 pub fn load_line_sentence(findings: &Findings) -> String {
-    let (line, counted) = (findings.load_line_rps, findings.rate_unit);
+    let (line, counted) = (findings.load_line, findings.rate_unit);
     let slo_clause = slo_clause_text(findings);
     let upper = line.upper.filter(|upper| upper.is_finite());
     // The title must not claim more than the report. For a doubtful or unconfirmed load line, the
@@ -56,7 +56,7 @@ pub fn load_line_sentence(findings: &Findings) -> String {
         (true, Some(_)) => ("probably sustains", ""),
         (false, _) => ("may sustain", " (not confirmed)"),
     };
-    let log_multiple = match findings.log {
+    let log_multiple = match findings.access_log_rate {
         Some(log) if line.rps > 0.0 => {
             format!("{} times the log: ", format::format_factor(log.multiple_of_mean_rate(line.rps)))
         }

@@ -105,11 +105,11 @@ struct ChangePointer {
 
 impl ChangePointer {
     fn for_verdict(verdict: ProveVerdict, primary: &MeasureComparison) -> ChangePointer {
-        let found = matches!(verdict, ProveVerdict::Better | ProveVerdict::Worse | ProveVerdict::Small);
+        let found = matches!(verdict, ProveVerdict::Better | ProveVerdict::Worse | ProveVerdict::SmallDifference);
         let paint = match verdict {
             ProveVerdict::Better => Paint::Green,
             ProveVerdict::Worse => Paint::Vermilion,
-            ProveVerdict::Small => Paint::Ink,
+            ProveVerdict::SmallDifference => Paint::Ink,
             ProveVerdict::Same | ProveVerdict::Inconclusive => Paint::Muted,
         };
         let text = format!("{}, {verdict}", signed_percent(primary.ratio - 1.0));
@@ -123,7 +123,7 @@ pub fn prove_chart(heading: &Heading, compared: ComparisonChartData, theme: Them
     let Some(primary) = proof.measures.first().filter(|one| one.is_primary) else {
         return empty_chart(heading, "the compared measure has no value: there is nothing to draw", theme);
     };
-    if !primary.levels.iter().all(|level| level.is_finite()) {
+    if !primary.side_values.iter().all(|level| level.is_finite()) {
         return empty_chart(
             heading,
             "so many requests failed that the compared measure is unbounded: there is nothing to draw",
@@ -146,7 +146,8 @@ pub fn prove_chart(heading: &Heading, compared: ComparisonChartData, theme: Them
     };
     let change = change_axis(primary.ratio, primary.ratio_interval, primary.margin);
 
-    let labels = [0, 1].map(|arm| format!("{} {}", ["A", "B"][arm], measure_value_text(measure, primary.levels[arm])));
+    let labels =
+        [0, 1].map(|arm| format!("{} {}", ["A", "B"][arm], measure_value_text(measure, primary.side_values[arm])));
     let pointer = ChangePointer::for_verdict(proof.verdict, primary);
     let widest = labels
         .iter()
@@ -192,7 +193,7 @@ pub fn prove_chart(heading: &Heading, compared: ComparisonChartData, theme: Them
     }
     canvas.close_group();
     open_axis_group(&mut canvas, 'h', &area, &y, AxisSide::Left);
-    draw_level_lines(&mut canvas, &area, &y.scale, primary.levels, &labels, &pointer);
+    draw_level_lines(&mut canvas, &area, &y.scale, primary.side_values, &labels, &pointer);
     canvas.close_group();
 
     // The estimate after n valid blocks (rounds of measurements) is drawn at the horizontal
@@ -449,7 +450,7 @@ mod tests {
 
     /// Returns a comparison with this verdict, measure and ratio of B to A.
     fn sample_proof(verdict: ProveVerdict, measure: Criterion, ratio: f64) -> ComparisonResult {
-        let levels = [1e6 / ratio.sqrt(), 1e6 * ratio.sqrt()];
+        let side_values = [1e6 / ratio.sqrt(), 1e6 * ratio.sqrt()];
         let ratio_interval = Some(ConfidenceInterval { lower: ratio - 0.04, upper: ratio + 0.055 });
         let (margin, p) = (0.02, 0.5);
         let equivalence_interval = Some(ConfidenceInterval { lower: ratio - 0.01, upper: ratio + 0.01 });
@@ -462,7 +463,7 @@ mod tests {
             p,
             margin,
             verdict,
-            levels,
+            side_values,
         };
         let further_blocks = (verdict == ProveVerdict::Inconclusive).then_some(90);
         ComparisonResult {
@@ -486,21 +487,29 @@ mod tests {
     /// higher or a lower value is better.
     #[test]
     fn prove_chart_and_answer_state_the_same_result() {
-        use ProveVerdict::{Better, Inconclusive, Same, Small, Worse};
+        use ProveVerdict::{Better, Inconclusive, Same, SmallDifference, Worse};
         for (verdict, measure, ratio, said, text, up, paint) in [
             (Better, Criterion::Goodput, 1.119, "better than A", "+11.9 %, better", Some(true), Paint::Green),
             (Worse, Criterion::Goodput, 0.9, "worse than A", "\u{2212}10.0 %, worse", Some(false), Paint::Vermilion),
             (Better, Criterion::P99, 0.9, "better than A", "\u{2212}10.0 %, better", Some(false), Paint::Green),
             (Worse, Criterion::Cpu, 1.3, "worse than A", "+30.0 %, worse", Some(true), Paint::Vermilion),
             (Same, Criterion::Goodput, 1.001, "the same as A", "+0.1 %, same", None, Paint::Muted),
-            (Small, Criterion::P50, 1.015, "by less than the margin", "+1.5 %, small", Some(true), Paint::Ink),
+            (
+                SmallDifference,
+                Criterion::P50,
+                1.015,
+                "by less than the margin",
+                "+1.5 %, small",
+                Some(true),
+                Paint::Ink,
+            ),
             (Inconclusive, Criterion::Goodput, 1.011, "inconclusive", "+1.1 %, inconclusive", None, Paint::Muted),
             (Inconclusive, Criterion::P50, 0.97, "inconclusive", "\u{2212}3.0 %, inconclusive", None, Paint::Muted),
         ] {
             let proof = sample_proof(verdict, measure, ratio);
             let pointer = ChangePointer::for_verdict(verdict, &proof.measures[0]);
             assert_eq!(pointer, ChangePointer { text: text.into(), is_change_upward: up, paint });
-            let [a, b] = proof.measures[0].levels;
+            let [a, b] = proof.measures[0].side_values;
             assert!(up.is_none_or(|up| up == (b > a)), "{verdict}: the levels lie as the arrow points");
             let answer = prove_answer(&proof);
             assert!(answer.contains(said), "{answer}");

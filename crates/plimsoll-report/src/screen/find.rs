@@ -25,7 +25,7 @@ const RATE_DIFFERENCE_AT_LINE_MAX: f64 = 0.1;
 
 /// Formats the result of a search as one sentence, which is shorter than in the full report.
 pub(super) fn short_load_line_sentence(findings: &Findings) -> String {
-    let LoadLine { rps, lower, upper, has_estimate: provable, .. } = findings.load_line_rps;
+    let LoadLine { rps, lower, upper, has_estimate: provable, .. } = findings.load_line;
     let (counted, slo) = (findings.rate_unit, &findings.slo);
     if let Some(stalls) = findings
         .stalls
@@ -67,7 +67,7 @@ pub(super) fn short_load_line_sentence(findings: &Findings) -> String {
 /// Formats the certainty of the load line: whether a separate trial confirmed the line, the doubts,
 /// and a budget that would narrow the line's interval. Returns `None` if no load line was found.
 pub(super) fn load_line_certainty_text(findings: &Findings, doubts: &Doubts) -> Option<String> {
-    let line = findings.load_line_rps;
+    let line = findings.load_line;
     if line.rps <= 0.0 {
         return None;
     }
@@ -101,7 +101,7 @@ pub(super) fn load_line_certainty_text(findings: &Findings, doubts: &Doubts) -> 
 
 /// Returns the longest trial near the load line that met the SLO; `None` without such a trial.
 fn trial_at_line(findings: &Findings) -> Option<&TrialOutcome> {
-    let line = findings.load_line_rps.rps;
+    let line = findings.load_line.rps;
     let is_near = |trial: &&TrialOutcome| {
         let near = trial.offered_rps().is_some_and(|rate| (rate / line - 1.0).abs() <= RATE_DIFFERENCE_AT_LINE_MAX);
         near && trial.verdict == Verdict::Pass && !matches!(trial.purpose, LoadPurpose::Settle | LoadPurpose::Profile)
@@ -123,17 +123,17 @@ fn line_or_peak_row(name: &str, goodput_rps: f64, p99_ns: Option<u64>, in_flight
 fn line_and_peak_rows(findings: &Findings) -> Vec<Vec<String>> {
     let mean = |trial: &TrialOutcome| trial.evidence.in_flight.iter().sum::<f64>() / 4.0;
     let at_line = trial_at_line(findings)
-        .map(|trial| line_or_peak_row("at the line", trial.achieved_rps, Some(trial.p99_ns), rate(mean(trial))));
+        .map(|trial| line_or_peak_row("at the line", trial.goodput_rps, Some(trial.p99_ns), rate(mean(trial))));
     // All figures of the row for the peak come from the closed-loop trial whose goodput is closest
     // to the peak.
     let at_peak = findings.peak.as_ref().map(|peak| {
-        let closed = findings.trials.iter().filter_map(|trial| Some((trial, trial.concurrency()?)));
-        let distance = |trial: &TrialOutcome| (trial.achieved_rps - peak.rps).abs();
+        let closed = findings.trials.iter().filter_map(|trial| Some((trial, trial.user_count()?)));
+        let distance = |trial: &TrialOutcome| (trial.goodput_rps - peak.rps).abs();
         match closed.min_by(|a, b| distance(a.0).total_cmp(&distance(b.0))) {
             Some((trial, users)) => {
-                line_or_peak_row("at the peak", trial.achieved_rps, Some(trial.p99_ns), count(users))
+                line_or_peak_row("at the peak", trial.goodput_rps, Some(trial.p99_ns), count(users))
             }
-            None => line_or_peak_row("at the peak", peak.rps, None, count(peak.concurrency)),
+            None => line_or_peak_row("at the peak", peak.rps, None, count(peak.users)),
         }
     });
     at_line.into_iter().chain(at_peak).collect()
@@ -185,7 +185,7 @@ pub(crate) fn find_screen(
     if let Some(text) = load_line_certainty_text(findings, doubts) {
         screen.add_fact(0, "how sure", text);
     }
-    let has_line = findings.load_line_rps.rps > 0.0;
+    let has_line = findings.load_line.rps > 0.0;
     match held_by {
         Some(held_by) => {
             screen.add_fact(0, "bottleneck", format!("{} ({})", held_by.subject, held_by.effect));
@@ -208,8 +208,8 @@ pub(crate) fn find_screen(
     if let Some(soak) = &finding.soak {
         screen.add_fact(1, "soak", soak.soak_result_text());
     }
-    if let Some(log) = &findings.log {
-        screen.add_fact(2, "log", access_log_text(log, findings.load_line_rps.rps));
+    if let Some(log) = &findings.access_log_rate {
+        screen.add_fact(2, "log", access_log_text(log, findings.load_line.rps));
     }
     screen.add_failed_response(4, &FailedResponseGroup::failures_of_trials(experiment.trials.iter()));
     let trials = || findings.trials.iter().filter(|trial| trial.purpose != LoadPurpose::Settle);
@@ -231,7 +231,7 @@ fn next_command_text(context: &RunContext, findings: &Findings) -> String {
         StopReason::NothingSucceeds | StopReason::NothingAnswered => {
             format!("plimsoll run {target} -n 1 --verbose (shows the server's response)")
         }
-        _ if findings.load_line_rps.rps <= 0.0 && findings.load_line_rps.upper.is_none() => {
+        _ if findings.load_line.rps <= 0.0 && findings.load_line.upper.is_none() => {
             "--verbose shows every trial".to_owned()
         }
         _ => format!("plimsoll explain {target} (names the bottleneck)"),

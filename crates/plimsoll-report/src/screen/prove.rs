@@ -56,7 +56,7 @@ fn cpu_change_as_server_counts(cpu: &MeasureComparison) -> Option<String> {
 /// measured figures.
 fn practical_meaning(context: &ProveContext, proof: &ComparisonResult) -> Option<String> {
     let primary = proof.measures.first().filter(|one| one.is_primary)?;
-    let [level_a, level_b] = primary.levels.map(|level| measure_value_text(primary.measure, level));
+    let [level_a, level_b] = primary.side_values.map(|level| measure_value_text(primary.measure, level));
     let load = match context.measured.arm_plans.as_slice() {
         [first, ..] => match &first.load.shape {
             LoadShape::Closed { .. } => format!("with {}", load_text(first)),
@@ -67,7 +67,7 @@ fn practical_meaning(context: &ProveContext, proof: &ComparisonResult) -> Option
     let says = match primary.measure {
         Criterion::Goodput => {
             let counted = context.measured.plan.traffic.arrivals_word();
-            let [a, b] = primary.levels.map(rate);
+            let [a, b] = primary.side_values.map(rate);
             format!("{load}, B completes {b} {counted}/s and A {a} {counted}/s")
         }
         Criterion::P50 => format!("{load}, B sends half of its responses within {level_b}, and A within {level_a}"),

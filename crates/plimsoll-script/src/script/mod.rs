@@ -99,7 +99,7 @@ impl Script {
                     line: flaw.line,
                     column: flaw.column,
                 })?;
-                messages = batch.heads_only.len() as u32;
+                messages = batch.head_request_flags.len() as u32;
             }
             author.messages = messages;
             authors.push(author);
@@ -275,7 +275,7 @@ impl Author for ScriptAuthor {
         let asked = self.call_request_hook(batch);
         self.continue_unless_stopped(asked)?;
         if batch.bytes == self.last.bytes {
-            batch.heads_only.clone_from(&self.last.heads_only);
+            batch.head_request_flags.clone_from(&self.last.head_request_flags);
         } else if batch.bytes.is_empty() {
             // An empty text from `request()` is an error, because without a request there would be
             // no response.

@@ -8,7 +8,7 @@ use plimsoll_sys::clock;
 use plimsoll_sys::epoll::Event;
 use plimsoll_sys::tcp::Socket;
 use plimsoll_wire::h2::CONNECTION_PREFACE;
-use plimsoll_wire::tls::ServedSession;
+use plimsoll_wire::tls::ServerSession;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
@@ -74,7 +74,7 @@ pub(super) enum ConnectionNeed {
 pub(super) struct ServedConnection {
     pub(super) socket: Socket,
     /// The TLS session; `None` for a plain connection.
-    tls: Option<Box<ServedSession>>,
+    tls: Option<Box<ServerSession>>,
     /// Bytes received and not yet parsed: an incomplete head, or requests queued behind a delayed
     /// request. The buffer is usually empty.
     pub(super) unparsed_input: Vec<u8>,
@@ -104,7 +104,7 @@ pub(super) struct ServedConnection {
 }
 
 impl ServedConnection {
-    pub(super) fn new(socket: Socket, tls: Option<Box<ServedSession>>, slot: u32) -> ServedConnection {
+    pub(super) fn new(socket: Socket, tls: Option<Box<ServerSession>>, slot: u32) -> ServedConnection {
         ServedConnection {
             socket,
             tls,
@@ -257,7 +257,7 @@ impl ServedConnection {
         // The TLS session is taken out of the connection, so the close notification is sent only
         // once.
         let Some(mut tls) = self.tls.take() else { return false };
-        tls.end();
+        tls.queue_close_notify();
         tls.take_bytes_to_send(&mut tools.output);
         self.send_bytes(&mut tools.output);
         true
@@ -391,7 +391,7 @@ impl ServedConnection {
             match &mut self.tls {
                 None => self.unsent_filler_bytes -= self.socket.send(&BODY_FILLER[..piece])? as u64,
                 Some(tls) => {
-                    let is_sent = tls.send(&BODY_FILLER[..piece], &mut self.unsent);
+                    let is_sent = tls.append_encrypted(&BODY_FILLER[..piece], &mut self.unsent);
                     self.unsent_filler_bytes = if is_sent { self.unsent_filler_bytes - piece as u64 } else { 0 };
                     if !is_sent {
                         self.phase = ServingPhase::Closing;

@@ -30,7 +30,7 @@ struct Pipeline {
     /// requests differs between the request messages.
     expect: ResponseExpectation,
     /// For each message, whether it is a HEAD request.
-    heads_only: Vec<bool>,
+    head_request_flags: Vec<bool>,
     /// The index of the message whose response is expected now.
     at: usize,
 }
@@ -40,7 +40,7 @@ impl Pipeline {
     /// `None`: there is no further request message.
     fn next(&mut self) -> Option<ResponseExpectation> {
         self.at += 1;
-        let head_request = *self.heads_only.get(self.at)?;
+        let head_request = *self.head_request_flags.get(self.at)?;
         Some(ResponseExpectation { head_request, ..self.expect })
     }
 }
@@ -77,7 +77,7 @@ impl H1 {
         self.keep_alive = keep_alive;
         self.parser.begin(expect);
         if let Some(pipeline) = &mut self.pipeline {
-            pipeline.heads_only.clear();
+            pipeline.head_request_flags.clear();
             pipeline.expect = expect;
         }
     }
@@ -87,8 +87,8 @@ impl H1 {
     pub fn expect_several_responses(&mut self, heads_only: &[bool]) {
         let expect = self.parser.expect();
         let pipeline = self.pipeline.get_or_insert_default();
-        pipeline.heads_only.clear();
-        pipeline.heads_only.extend_from_slice(heads_only);
+        pipeline.head_request_flags.clear();
+        pipeline.head_request_flags.extend_from_slice(heads_only);
         (pipeline.at, pipeline.expect) = (0, expect);
     }
 
@@ -125,10 +125,14 @@ impl H1 {
         };
         match self.parser.feed(all) {
             Ok(fed) => {
-                let piece =
-                    |bytes| ResponsePiece { bytes, content_bytes: fed.content, content_end: fed.consumed, messages: 0 };
+                let piece = |bytes| ResponsePiece {
+                    bytes,
+                    content_bytes: fed.content_bytes,
+                    content_end: fed.consumed,
+                    messages: 0,
+                };
                 let (taken, rest) = all.split_at(fed.consumed);
-                match fed.reply {
+                match fed.response {
                     None => {
                         *bytes = rest;
                         Some(ConnectionEvent::Piece { exchange, status: self.parser.status(), piece: piece(taken) })
@@ -230,15 +234,15 @@ mod tests {
     type AnswerRow = Vec<(u16, Vec<u8>, bool)>;
 
     /// Parses `bytes`, split at the positions `cuts`, as the responses to the request messages of
-    /// one exchange. `heads_only` contains for each request message whether it is a HEAD request.
-    /// Returns for each response its status, its content and whether it is the last, and the number
-    /// of surplus bytes.
+    /// one exchange. `head_request_flags` contains for each request message whether it is a HEAD
+    /// request. Returns for each response its status, its content and whether it is the last, and
+    /// the number of surplus bytes.
     fn read_answers(bytes: &[u8], cuts: &[usize], heads_only: &[bool]) -> (AnswerRow, Option<usize>) {
         let mut h1 = H1::new();
         h1.start(
             7,
             10,
-            ResponseExpectation { head_request: heads_only[0], content: true, ..ResponseExpectation::default() },
+            ResponseExpectation { head_request: heads_only[0], wants_content: true, ..ResponseExpectation::default() },
             true,
         );
         h1.expect_several_responses(heads_only);

@@ -40,8 +40,8 @@ pub(super) struct Head {
     blanks: u8,
     has_length: bool,
     is_1_1: bool,
-    close: bool,
-    keep_alive: bool,
+    has_close_option: bool,
+    has_keep_alive_option: bool,
 }
 
 /// The kinds of lines that may come next in the head.
@@ -109,8 +109,8 @@ impl Head {
             blanks: 0,
             has_length: false,
             is_1_1: false,
-            close: false,
-            keep_alive: false,
+            has_close_option: false,
+            has_keep_alive_option: false,
         }
     }
 
@@ -263,8 +263,8 @@ impl Head {
 
     fn read_connection(&mut self, value: &[u8]) {
         for option in list_elements(value) {
-            self.close |= option.eq_ignore_ascii_case(b"close");
-            self.keep_alive |= equals_ignoring_case(option, b"keep-alive");
+            self.has_close_option |= option.eq_ignore_ascii_case(b"close");
+            self.has_keep_alive_option |= equals_ignoring_case(option, b"keep-alive");
         }
     }
 
@@ -314,7 +314,7 @@ impl Head {
         };
         Some(FinalHead {
             status: self.status,
-            keep_alive: !self.close && (self.is_1_1 || self.keep_alive) && !suspicious,
+            keep_alive: !self.has_close_option && (self.is_1_1 || self.has_keep_alive_option) && !suspicious,
             body,
         })
     }

@@ -27,7 +27,9 @@ mod token;
 pub use chunked::CHUNK_LINE_BYTES_MAX;
 pub use head::{BLANK_LINES_MAX, HEAD_BYTES_MAX, HEAD_LINES_MAX};
 pub use request::{RequestError, RequestParts, encode};
-pub use response::{FeedResult, GrpcCallFlags, INTERIM_REPLIES_MAX, Reply, ResponseExpectation, ResponseParser};
+pub use response::{
+    FeedResult, GrpcCallFlags, INTERIM_RESPONSES_MAX, ResponseExpectation, ResponseParser, ResponseSummary,
+};
 pub use serving::{InvalidRequest, REQUEST_HEAD_BYTES_MAX, RequestHead, RequestParser, RequestStep};
 
 pub(crate) use exchange::H1;

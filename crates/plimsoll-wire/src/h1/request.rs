@@ -38,7 +38,7 @@ pub enum RequestError {
     Method(String),
     /// `CONNECT` asks for a tunnel, which returns no measurable response.
     #[error("the method CONNECT opens a tunnel and cannot be used for load")]
-    Connect,
+    ConnectMethod,
     /// The target is empty or has a space, a control character or a byte beyond ASCII.
     #[error("the request target {0:?} is empty or has spaces, control or non-ASCII characters: percent-encode them")]
     Target(String),
@@ -182,7 +182,7 @@ fn check(parts: &RequestParts) -> Result<(), RequestError> {
         return Err(RequestError::Method(parts.method.to_owned()));
     }
     if parts.method == "CONNECT" {
-        return Err(RequestError::Connect);
+        return Err(RequestError::ConnectMethod);
     }
     if parts.target.is_empty() || !parts.target.bytes().all(|b| b.is_ascii_graphic()) {
         return Err(RequestError::Target(parts.target.to_owned()));

@@ -24,7 +24,7 @@ use crate::error::{EarlyCloseError, ProtocolError};
 use memchr::memchr;
 
 /// The maximum number of interim responses (1xx) before a response.
-pub const INTERIM_REPLIES_MAX: u8 = 64;
+pub const INTERIM_RESPONSES_MAX: u8 = 64;
 
 /// The maximum size in bytes of the buffer for unfinished lines that is kept for reuse; a larger
 /// buffer is freed.
@@ -38,7 +38,7 @@ pub struct ResponseExpectation {
     /// its header fields say.
     pub head_request: bool,
     /// Whether the caller wants the content; see [`FeedResult::content`].
-    pub content: bool,
+    pub wants_content: bool,
     /// Whether the request is a gRPC call. For a gRPC call, the messages in the content of the
     /// response are counted.
     pub call: GrpcCallFlags,
@@ -91,14 +91,14 @@ pub struct FeedResult {
     pub consumed: usize,
     /// The number of content bytes, which are at the end of the consumed bytes. For a chunked body,
     /// the number of content bytes is 0 unless the caller wants the content.
-    pub content: usize,
+    pub content_bytes: usize,
     /// The properties of the complete response; `None`: the response is incomplete.
-    pub reply: Option<Reply>,
+    pub response: Option<ResponseSummary>,
 }
 
 /// The status, connection reuse and content length of a complete response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reply {
+pub struct ResponseSummary {
     /// The status code, 200 to 999. Codes above 599 count as a failure like 5xx (RFC 9110, 15).
     pub status: u16,
     /// Whether the server permits further requests on the connection.
@@ -110,7 +110,7 @@ pub struct Reply {
 /// Parses the HTTP/1.1 responses on one connection.
 #[derive(Clone, Debug)]
 pub struct ResponseParser {
-    phase: ReplyPhase,
+    phase: ResponsePhase,
     body_bytes: u64,
     /// The received part of an unfinished line of the response head. Memory is allocated only if a
     /// read ends within a line of the head.
@@ -128,7 +128,7 @@ pub struct ResponseParser {
 const _: () = assert!(size_of::<ResponseParser>() <= 64);
 
 #[derive(Clone, Copy, Debug)]
-enum ReplyPhase {
+enum ResponsePhase {
     Head(Head),
     /// A body of known length, of which this number of bytes has not arrived yet (never 0).
     Length(u64),
@@ -149,12 +149,12 @@ impl ResponseParser {
     /// Creates a parser that is ready for the response to a request other than HEAD.
     pub const fn new() -> Self {
         ResponseParser {
-            phase: ReplyPhase::Head(Head::new()),
+            phase: ResponsePhase::Head(Head::new()),
             body_bytes: 0,
             line: Vec::new(),
             status: 0,
             keep_alive: false,
-            expect: ResponseExpectation { head_request: false, content: false, call: GrpcCallFlags::NOT_GRPC },
+            expect: ResponseExpectation { head_request: false, wants_content: false, call: GrpcCallFlags::NOT_GRPC },
             started: false,
             interims: 0,
         }
@@ -169,7 +169,7 @@ impl ResponseParser {
     /// new connection. All data about earlier responses are dropped.
     #[inline]
     pub fn begin(&mut self, expect: ResponseExpectation) {
-        self.phase = ReplyPhase::Head(Head::new());
+        self.phase = ResponsePhase::Head(Head::new());
         self.body_bytes = 0;
         self.line.clear();
         self.status = 0;
@@ -201,7 +201,7 @@ impl ResponseParser {
         self.started |= !bytes.is_empty();
         let result = self.feed_current_phase(bytes);
         if let Err(error) = result {
-            self.phase = ReplyPhase::Failed(error);
+            self.phase = ResponsePhase::Failed(error);
         }
         result
     }
@@ -209,63 +209,64 @@ impl ResponseParser {
     /// Handles the close of the connection by the peer. The close completes a response whose body
     /// ends with the connection. For any other response, the close is an error, because the
     /// response is incomplete.
-    pub fn finish(&mut self) -> Result<Reply, EarlyCloseError> {
+    pub fn finish(&mut self) -> Result<ResponseSummary, EarlyCloseError> {
         match self.phase {
-            ReplyPhase::UntilClose => Ok(self.complete_response()),
-            ReplyPhase::Head(_) if !self.started => Err(EarlyCloseError::NothingReceived),
-            ReplyPhase::Done => Err(EarlyCloseError::NothingReceived),
-            ReplyPhase::Head(_) | ReplyPhase::Length(_) | ReplyPhase::Chunked(_) | ReplyPhase::Failed(_) => {
-                Err(EarlyCloseError::Truncated)
-            }
+            ResponsePhase::UntilClose => Ok(self.complete_response()),
+            ResponsePhase::Head(_) if !self.started => Err(EarlyCloseError::NothingReceived),
+            ResponsePhase::Done => Err(EarlyCloseError::NothingReceived),
+            ResponsePhase::Head(_)
+            | ResponsePhase::Length(_)
+            | ResponsePhase::Chunked(_)
+            | ResponsePhase::Failed(_) => Err(EarlyCloseError::Truncated),
         }
     }
 
     fn feed_current_phase(&mut self, bytes: &[u8]) -> Result<FeedResult, ProtocolError> {
         let mut at = 0;
-        if matches!(self.phase, ReplyPhase::Head(_)) {
+        if matches!(self.phase, ResponsePhase::Head(_)) {
             at = self.feed_head(bytes)?;
         }
         let rest = &bytes[at..];
-        let mut content = 0;
+        let mut content_bytes = 0;
         match &mut self.phase {
-            ReplyPhase::Head(_) => {}
-            ReplyPhase::Length(left) => {
-                content = usize::try_from(*left).map_or(rest.len(), |left| left.min(rest.len()));
-                *left -= content as u64;
-                self.body_bytes += content as u64;
-                at += content;
+            ResponsePhase::Head(_) => {}
+            ResponsePhase::Length(left) => {
+                content_bytes = usize::try_from(*left).map_or(rest.len(), |left| left.min(rest.len()));
+                *left -= content_bytes as u64;
+                self.body_bytes += content_bytes as u64;
+                at += content_bytes;
                 if *left == 0 {
-                    return Ok(FeedResult { consumed: at, content, reply: Some(self.complete_response()) });
+                    return Ok(FeedResult { consumed: at, content_bytes, response: Some(self.complete_response()) });
                 }
             }
-            ReplyPhase::Chunked(chunked) => {
-                let read = chunked.decode_bytes(rest, self.expect.content)?;
+            ResponsePhase::Chunked(chunked) => {
+                let read = chunked.decode_bytes(rest, self.expect.wants_content)?;
                 self.body_bytes += read.content;
                 at += read.consumed;
                 if read.done {
-                    return Ok(FeedResult { consumed: at, content, reply: Some(self.complete_response()) });
+                    return Ok(FeedResult { consumed: at, content_bytes, response: Some(self.complete_response()) });
                 }
-                if self.expect.content {
+                if self.expect.wants_content {
                     // If the caller wants the content, this call stops at the end of a contiguous
                     // piece of content.
-                    content = read.content as usize;
+                    content_bytes = read.content as usize;
                 }
             }
-            ReplyPhase::UntilClose => {
-                content = rest.len();
-                self.body_bytes += content as u64;
+            ResponsePhase::UntilClose => {
+                content_bytes = rest.len();
+                self.body_bytes += content_bytes as u64;
                 at = bytes.len();
             }
             // If `at` is above 0, the head in `bytes` has just completed the response, which has no
             // body. If `at` is 0, the bytes follow a response that was returned before.
-            ReplyPhase::Done if at > 0 => {
-                return Ok(FeedResult { consumed: at, content, reply: Some(self.response_summary()) });
+            ResponsePhase::Done if at > 0 => {
+                return Ok(FeedResult { consumed: at, content_bytes, response: Some(self.response_summary()) });
             }
-            ReplyPhase::Done if bytes.is_empty() => {}
-            ReplyPhase::Done => return Err(ProtocolError::Surplus),
-            ReplyPhase::Failed(error) => return Err(*error),
+            ResponsePhase::Done if bytes.is_empty() => {}
+            ResponsePhase::Done => return Err(ProtocolError::Surplus),
+            ResponsePhase::Failed(error) => return Err(*error),
         }
-        Ok(FeedResult { consumed: at, content, reply: None })
+        Ok(FeedResult { consumed: at, content_bytes, response: None })
     }
 
     /// Parses lines of the head until the head or the bytes end.
@@ -273,7 +274,7 @@ impl ResponseParser {
     fn feed_head(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
         let mut at = 0;
         while at < bytes.len()
-            && let ReplyPhase::Head(head) = &mut self.phase
+            && let ResponsePhase::Head(head) = &mut self.phase
         {
             let rest = &bytes[at..];
             let line = if self.line.is_empty() { head.parse_line(rest)? } else { HeadLine::Unfinished };
@@ -292,7 +293,7 @@ impl ResponseParser {
     /// Stores an unfinished line, and parses the line when it is complete.
     #[cold]
     fn store_unfinished_line(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
-        let ReplyPhase::Head(head) = &mut self.phase else {
+        let ResponsePhase::Head(head) = &mut self.phase else {
             return Ok(0);
         };
         let lf = memchr(b'\n', bytes);
@@ -320,37 +321,37 @@ impl ResponseParser {
     /// complete. After the head of an interim response (1xx), the next head follows.
     #[inline]
     fn end_head(&mut self) -> Result<(), ProtocolError> {
-        let ReplyPhase::Head(head) = &self.phase else {
+        let ResponsePhase::Head(head) = &self.phase else {
             return Ok(());
         };
         let Some(meaning) = head.final_head(self.expect.head_request) else {
             self.interims += 1;
-            if self.interims > INTERIM_REPLIES_MAX {
+            if self.interims > INTERIM_RESPONSES_MAX {
                 return Err(ProtocolError::TooManyInterim);
             }
-            self.phase = ReplyPhase::Head(Head::new());
+            self.phase = ResponsePhase::Head(Head::new());
             return Ok(());
         };
         self.status = meaning.status;
         self.keep_alive = meaning.keep_alive;
         self.phase = match meaning.body {
-            BodyFraming::Length(0) => ReplyPhase::Done,
-            BodyFraming::Length(length) => ReplyPhase::Length(length),
-            BodyFraming::Chunked => ReplyPhase::Chunked(ChunkDecoder::new()),
+            BodyFraming::Length(0) => ResponsePhase::Done,
+            BodyFraming::Length(length) => ResponsePhase::Length(length),
+            BodyFraming::Chunked => ResponsePhase::Chunked(ChunkDecoder::new()),
             BodyFraming::UntilClose => {
                 self.keep_alive = false;
-                ReplyPhase::UntilClose
+                ResponsePhase::UntilClose
             }
         };
         Ok(())
     }
 
-    fn complete_response(&mut self) -> Reply {
-        self.phase = ReplyPhase::Done;
+    fn complete_response(&mut self) -> ResponseSummary {
+        self.phase = ResponsePhase::Done;
         self.response_summary()
     }
 
-    fn response_summary(&self) -> Reply {
-        Reply { status: self.status, keep_alive: self.keep_alive, body_bytes: self.body_bytes }
+    fn response_summary(&self) -> ResponseSummary {
+        ResponseSummary { status: self.status, keep_alive: self.keep_alive, body_bytes: self.body_bytes }
     }
 }

@@ -43,7 +43,7 @@ const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 const WITH_PRIORITY: u8 = 0x20;
 
-/// The values of the settings that plimsoll uses (RFC 9113, 6.5.2); `None`: the frame does not
+/// The values of the settings that plimsoll parses (RFC 9113, 6.5.2); `None`: the frame does not
 /// contain the setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct H2Settings {

@@ -37,8 +37,8 @@ pub(super) struct ResponseHead {
     has_status_field: bool,
     /// The declared compression of gRPC messages.
     pub(super) encoding: MessageEncoding,
-    /// Whether the head declares a content type other than `application/grpc`.
-    pub(super) is_of_other_type: bool,
+    /// Whether the head declares a content type that does not begin with `application/grpc`.
+    pub(super) has_other_content_type: bool,
     /// The error by which the head is malformed; `None`: no error.
     pub(super) fault: Option<ProtocolError>,
     /// Whether a regular field has been parsed. Pseudo-header fields after a regular field are an
@@ -83,7 +83,8 @@ impl ResponseHead {
             self.has_status_field = true;
         }
         if name == b"content-type" {
-            self.is_of_other_type = !value.get(..16).is_some_and(|kind| kind.eq_ignore_ascii_case(b"application/grpc"));
+            self.has_other_content_type =
+                !value.get(..16).is_some_and(|kind| kind.eq_ignore_ascii_case(b"application/grpc"));
         }
         if name == b"grpc-encoding" {
             self.encoding = match value {
@@ -108,9 +109,9 @@ pub(super) struct H2RequestHead {
     pub(super) method: Vec<u8>,
     pub(super) path: Vec<u8>,
     length: Option<u64>,
-    scheme: bool,
-    fields: bool,
-    fault: bool,
+    has_scheme: bool,
+    has_regular_field: bool,
+    is_malformed: bool,
 }
 
 impl H2RequestHead {
@@ -123,7 +124,7 @@ impl H2RequestHead {
     }
 
     pub(super) fn parse_field(&mut self, name: &[u8], value: &[u8]) {
-        self.fault |= self.check_and_store_field(name, value).is_err();
+        self.is_malformed |= self.check_and_store_field(name, value).is_err();
     }
 
     fn check_and_store_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
@@ -137,14 +138,14 @@ impl H2RequestHead {
             let again = match name {
                 b":method" => keep(&mut self.method),
                 b":path" => keep(&mut self.path),
-                b":scheme" => std::mem::replace(&mut self.scheme, true),
+                b":scheme" => std::mem::replace(&mut self.has_scheme, true),
                 b":authority" => false,
                 _ => true,
             };
             let text = value.iter().all(|b| b.is_ascii_graphic());
-            return if again || self.fields || value.is_empty() || !text { Err(bad) } else { Ok(()) };
+            return if again || self.has_regular_field || value.is_empty() || !text { Err(bad) } else { Ok(()) };
         }
-        self.fields = true;
+        self.has_regular_field = true;
         check_field(name, value)?;
         if name == b"te" && value != b"trailers" {
             return Err(ProtocolError::ConnectionHeader);
@@ -159,8 +160,8 @@ impl H2RequestHead {
     }
 
     /// Returns whether the head is valid and has all mandatory fields of a request.
-    pub(super) fn is_whole(&self) -> bool {
-        !self.fault && self.scheme && !self.method.is_empty() && !self.path.is_empty()
+    pub(super) fn is_valid(&self) -> bool {
+        !self.is_malformed && self.has_scheme && !self.method.is_empty() && !self.path.is_empty()
     }
 }
 

@@ -78,8 +78,8 @@ impl TableEntry {
 }
 
 impl HpackDecoder {
-    /// Creates a decoder with a dynamic table of at most `permitted_bytes_max` bytes, and
-    /// never of more than [`TABLE_BYTES`].
+    /// Creates a decoder whose dynamic table may have at most `permitted_bytes_max` bytes. At
+    /// first, the table has at most [`TABLE_BYTES`].
     pub const fn new(permitted_bytes_max: usize) -> HpackDecoder {
         let bytes_max = if permitted_bytes_max < TABLE_BYTES { permitted_bytes_max } else { TABLE_BYTES };
         HpackDecoder {
@@ -96,7 +96,7 @@ impl HpackDecoder {
     /// Returns whether the last block was independent of earlier blocks and does not affect later
     /// blocks.
     #[inline]
-    pub fn is_stateless(&self) -> bool {
+    pub fn is_last_block_stateless(&self) -> bool {
         !self.stateful
     }
 

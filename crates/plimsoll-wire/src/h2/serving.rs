@@ -11,7 +11,7 @@
 use super::frame::{self, FrameReader, H2Frame, PAYLOAD_BYTES_MAX};
 use super::head::{FIELDS_BYTES_MAX, H2RequestHead};
 use super::hpack::{HpackDecoder, HpackError, Secrecy, TABLE_BYTES, write_field};
-use super::window::{INITIAL_WINDOW_BYTES, OwnReceiveWindow, PeerWindow, WindowUse, resize_windows};
+use super::window::{INITIAL_WINDOW_BYTES, OwnReceiveWindow, SendWindow, WindowUse, resize_windows};
 use crate::error::ProtocolError;
 use plimsoll_model::H2Error;
 use std::collections::VecDeque;
@@ -66,7 +66,7 @@ struct ServedStream {
     is_request_complete: bool,
     /// The unsent content of the response; `None` before the response.
     left: Option<Content>,
-    window: PeerWindow,
+    window: SendWindow,
     own_receive_window: OwnReceiveWindow,
 }
 
@@ -82,8 +82,8 @@ pub struct H2Server {
     sending: VecDeque<u32>,
     pending_frames: Vec<u8>,
     last_stream: u32,
-    window_first: u32,
-    window: PeerWindow,
+    initial_send_window_bytes: u32,
+    window: SendWindow,
     payload_bytes_max: usize,
     own_receive_window: OwnReceiveWindow,
     idle_frames: u32,
@@ -116,8 +116,8 @@ impl H2Server {
             sending: VecDeque::new(),
             pending_frames,
             last_stream: 0,
-            window_first: INITIAL_WINDOW_BYTES,
-            window: PeerWindow::new(INITIAL_WINDOW_BYTES),
+            initial_send_window_bytes: INITIAL_WINDOW_BYTES,
+            window: SendWindow::new(INITIAL_WINDOW_BYTES),
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             own_receive_window: OwnReceiveWindow::default(),
             idle_frames: 0,
@@ -191,7 +191,7 @@ impl H2Server {
             H2Frame::Settings(settings) => {
                 if let Some(window) = settings.window {
                     resize_windows(
-                        &mut self.window_first,
+                        &mut self.initial_send_window_bytes,
                         window,
                         self.streams.iter_mut().map(|stream| &mut stream.window),
                     )?;
@@ -266,7 +266,7 @@ impl H2Server {
             return Err(ProtocolError::FrameOrder);
         }
         self.last_stream = id;
-        let error = match self.head.is_whole() {
+        let error = match self.head.is_valid() {
             false => Some(H2Error::ProtocolError),
             true if self.streams.len() >= STREAMS_MAX as usize => Some(H2Error::RefusedStream),
             true => None,
@@ -275,7 +275,8 @@ impl H2Server {
             frame::write_reset(&mut self.pending_frames, id, error as u32);
             return Ok(None);
         }
-        let (window, own_receive_window) = (PeerWindow::new(self.window_first), OwnReceiveWindow::default());
+        let (window, own_receive_window) =
+            (SendWindow::new(self.initial_send_window_bytes), OwnReceiveWindow::default());
         self.streams.push_back(ServedStream { id, is_request_complete: ends, left: None, window, own_receive_window });
         Ok(Some(ServerEvent::Head { stream: id, ends }))
     }
@@ -284,20 +285,20 @@ impl H2Server {
         self.check_stream_was_opened(id)?;
         match self.own_receive_window.record_use(window_bytes, WINDOW_BYTES) {
             WindowUse::WindowExceeded => return Err(ProtocolError::Window),
-            WindowUse::BelowHalf | WindowUse::Empty => {
+            WindowUse::BelowHalf | WindowUse::BelowFrameSize => {
                 frame::write_window(&mut self.pending_frames, 0, self.own_receive_window.take_update_increment())
             }
-            WindowUse::Plenty => {}
+            WindowUse::NoLimitCrossed => {}
         }
         let Some(at) = self.find(id) else { return Ok(None) };
         let stream = &mut self.streams[at];
         match stream.own_receive_window.record_use(window_bytes, WINDOW_BYTES) {
             _ if stream.is_request_complete => return Err(ProtocolError::FrameOrder),
             WindowUse::WindowExceeded => return Err(ProtocolError::Window),
-            WindowUse::BelowHalf | WindowUse::Empty if !ends => {
+            WindowUse::BelowHalf | WindowUse::BelowFrameSize if !ends => {
                 frame::write_window(&mut self.pending_frames, id, stream.own_receive_window.take_update_increment());
             }
-            WindowUse::BelowHalf | WindowUse::Empty | WindowUse::Plenty => {}
+            WindowUse::BelowHalf | WindowUse::BelowFrameSize | WindowUse::NoLimitCrossed => {}
         }
         stream.is_request_complete |= ends;
         Ok(ends.then_some(ServerEvent::End { stream: id }))

@@ -1,5 +1,5 @@
 //! Flow-control windows of streams and connections, on both sides ([RFC 9113,
-//! 5.2](https://www.rfc-editor.org/rfc/rfc9113#section-5.2)). [`PeerWindow`] counts how many bytes
+//! 5.2](https://www.rfc-editor.org/rfc/rfc9113#section-5.2)). [`SendWindow`] counts how many bytes
 //! may still be sent to the peer. [`OwnReceiveWindow`] counts how many bytes of a window the peer
 //! has used, and determines when the peer needs a window update. Not here: the effect of an error
 //! on the stream or the connection.
@@ -13,12 +13,12 @@ pub(super) const INITIAL_WINDOW_BYTES: u32 = 65_535;
 /// The number of bytes that may still be sent to the peer. The number may be below 0 after the peer
 /// reduced its initial window size.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PeerWindow(i64);
+pub(super) struct SendWindow(i64);
 
-impl PeerWindow {
+impl SendWindow {
     /// Creates a window of `bytes` bytes.
-    pub(super) fn new(bytes: u32) -> PeerWindow {
-        PeerWindow(i64::from(bytes))
+    pub(super) fn new(bytes: u32) -> SendWindow {
+        SendWindow(i64::from(bytes))
     }
 
     /// Returns the number of bytes that may be sent now. If the number is 0 or less, nothing may be
@@ -56,7 +56,7 @@ impl PeerWindow {
 pub(super) fn resize_windows<'a>(
     first: &mut u32,
     size: u32,
-    windows: impl Iterator<Item = &'a mut PeerWindow>,
+    windows: impl Iterator<Item = &'a mut SendWindow>,
 ) -> Result<(), ProtocolError> {
     let grown = i64::from(size) - i64::from(*first);
     *first = size;
@@ -76,19 +76,19 @@ pub(super) struct OwnReceiveWindow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WindowUse {
     /// The content crossed no limit of the window, so no further window update is due.
-    Plenty,
+    NoLimitCrossed,
     /// At most half of the window is left now, so a window update is due.
     BelowHalf,
     /// Less than the maximum frame length is left now, so the peer may wait for a window update.
-    Empty,
+    BelowFrameSize,
     /// The peer has sent more than the window permits.
     WindowExceeded,
 }
 
 impl OwnReceiveWindow {
     /// Records that the peer used `bytes` bytes of a receive window of `size` bytes, and returns
-    /// the effect on the window. `BelowHalf` and `Empty` are each returned only once until the
-    /// window is refilled.
+    /// the effect on the window. `BelowHalf` and `BelowFrameSize` are each returned only once until
+    /// the window is refilled.
     #[inline]
     pub(super) fn record_use(&mut self, bytes: u32, size: u32) -> WindowUse {
         let before = self.used;
@@ -96,9 +96,9 @@ impl OwnReceiveWindow {
         let passes = |mark: u32| before < mark && self.used >= mark;
         match self.used {
             used if used > size => WindowUse::WindowExceeded,
-            _ if passes(size - PAYLOAD_BYTES_MAX as u32 + 1) => WindowUse::Empty,
+            _ if passes(size - PAYLOAD_BYTES_MAX as u32 + 1) => WindowUse::BelowFrameSize,
             _ if passes(size / 2) => WindowUse::BelowHalf,
-            _ => WindowUse::Plenty,
+            _ => WindowUse::NoLimitCrossed,
         }
     }
 
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_peer_window_grows_up_to_its_maximum() {
         let check = |first: u32, spent: usize, more: u32, expect: Result<i64, ProtocolError>| {
-            let mut window = PeerWindow::new(first);
+            let mut window = SendWindow::new(first);
             window.subtract_sent(spent);
             assert_eq!(
                 window.add_increment(more).map(|()| window.sendable_bytes()),
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_new_window_size_changes_open_windows_by_the_difference() {
-        let (mut first, mut windows) = (100, [PeerWindow::new(100), PeerWindow::new(100)]);
+        let (mut first, mut windows) = (100, [SendWindow::new(100), SendWindow::new(100)]);
         windows[1].subtract_sent(60);
         assert_eq!(resize_windows(&mut first, 50, windows.iter_mut()), Ok(()));
         assert_eq!(
@@ -154,15 +154,15 @@ mod tests {
             let said = uses.iter().map(|bytes| window.record_use(*bytes, WINDOW_BYTES)).last();
             assert_eq!(said, Some(last), "{uses:?}");
         };
-        check(&[0], WindowUse::Plenty);
-        check(&[49_999], WindowUse::Plenty);
+        check(&[0], WindowUse::NoLimitCrossed);
+        check(&[49_999], WindowUse::NoLimitCrossed);
         check(&[50_000], WindowUse::BelowHalf);
         check(&[49_999, 1], WindowUse::BelowHalf);
-        check(&[50_000, 1], WindowUse::Plenty);
-        check(&[50_000, 33_616], WindowUse::Plenty);
-        check(&[50_000, 33_617], WindowUse::Empty);
-        check(&[83_617, 1], WindowUse::Plenty);
-        check(&[100_000], WindowUse::Empty);
+        check(&[50_000, 1], WindowUse::NoLimitCrossed);
+        check(&[50_000, 33_616], WindowUse::NoLimitCrossed);
+        check(&[50_000, 33_617], WindowUse::BelowFrameSize);
+        check(&[83_617, 1], WindowUse::NoLimitCrossed);
+        check(&[100_000], WindowUse::BelowFrameSize);
         check(&[100_000, 1], WindowUse::WindowExceeded);
         check(&[50_000, u32::MAX], WindowUse::WindowExceeded);
         let mut window = OwnReceiveWindow::default();

@@ -16,7 +16,7 @@ pub enum ConfigError {
     /// The trusted issuers contain bytes that are not a certificate.
     #[error("a certificate in the file cannot be read")]
     Roots,
-    /// The PEM data contain no client certificate.
+    /// The PEM data contain no valid certificate.
     #[error("the file contains no readable certificate (PEM is expected)")]
     Certificate,
     /// The PEM data contain no private key.

@@ -17,7 +17,7 @@ mod trust;
 pub use fault::{ConfigError, tls_failure_from_error};
 pub use parameters::TlsParameters;
 use records::ProcessRecords;
-pub use serving::{ServedSession, ServerTls};
+pub use serving::{ServerSession, ServerTls};
 
 use plimsoll_model::{TlsFailure, TlsSpec};
 use rustls::client::UnbufferedClientConnection;
@@ -60,7 +60,7 @@ pub fn certificates(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
 
 /// Parses the certificate of a client or server with its chain, and its private key. If `key_pem`
 /// is `None`, `pem` also contains the key.
-fn own_certificate(
+fn parse_certificate_and_key(
     pem: &[u8],
     key_pem: Option<&[u8]>,
 ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), ConfigError> {
@@ -110,7 +110,7 @@ impl Client {
         let mut config = match &spec.certificate_pem {
             None => builder.with_client_cert_resolver(Arc::clone(&asked) as Arc<dyn ResolvesClientCert>),
             Some(pem) => {
-                let (chain, key) = own_certificate(pem, spec.key_pem.as_deref())?;
+                let (chain, key) = parse_certificate_and_key(pem, spec.key_pem.as_deref())?;
                 builder.with_client_auth_cert(chain, key).map_err(|e| ConfigError::Pair(e.to_string()))?
             }
         };
@@ -154,7 +154,7 @@ pub struct SessionEvents {
     pub is_stream_ended: bool,
 }
 
-/// The TLS state of one connection of a client, or of a server ([`ServedSession`]).
+/// The TLS state of one connection of a client, or of a server ([`ServerSession`]).
 pub struct Session<C = UnbufferedClientConnection> {
     connection: Box<C>,
     /// Received bytes that are not yet decrypted: the beginning of a record, or of a message of the
@@ -163,7 +163,7 @@ pub struct Session<C = UnbufferedClientConnection> {
     /// Bytes to send that no plain text caused: the handshake, and alerts.
     to_send: Vec<u8>,
     /// The number of records that the session has encrypted, at most.
-    records_sent: u64,
+    records_encrypted_max: u64,
     established: bool,
     /// Whether the peer has properly ended its stream. Bytes after the end are ignored.
     ended: bool,
@@ -184,7 +184,7 @@ where
             connection: Box::new(connection),
             received: Vec::new(),
             to_send: Vec::new(),
-            records_sent: 0,
+            records_encrypted_max: 0,
             established: false,
             ended: false,
             failure: None,
@@ -290,7 +290,7 @@ where
     /// Encrypts plain text, and appends it to `out` after the bytes that wait to be sent. Returns
     /// false if the plain text cannot be sent: the handshake has not ended, the session has failed,
     /// or the key is exhausted.
-    pub fn send(&mut self, plain: &[u8], out: &mut Vec<u8>) -> bool {
+    pub fn append_encrypted(&mut self, plain: &[u8], out: &mut Vec<u8>) -> bool {
         self.take_bytes_to_send(out);
         let is_encrypted = self.encrypt_with(plain.len(), |traffic| records::append_encrypted(traffic, plain, out));
         self.take_bytes_to_send(out);
@@ -298,7 +298,8 @@ where
     }
 
     /// Replaces `bytes` by the bytes that wait to be sent and the encrypted `bytes`. If the result
-    /// is false, `bytes` could not be encrypted, for the same reasons as in [`send`](Self::send).
+    /// is false, `bytes` could not be encrypted, for the same reasons as in
+    /// [`append_encrypted`](Self::append_encrypted).
     pub fn encrypt(&mut self, bytes: &mut Vec<u8>) -> bool {
         let is_encrypted = self.encrypt_with(bytes.len(), |traffic| records::replace_by_encrypted(traffic, bytes));
         if !is_encrypted {
@@ -320,7 +321,7 @@ where
         if self.failure.is_some() {
             return false;
         }
-        self.records_sent += records::records_max(plain_bytes) as u64;
+        self.records_encrypted_max += records::records_max(plain_bytes) as u64;
         let state = D::process_records(&mut self.connection, &mut self.received).state;
         let is_encrypted = match state {
             Ok(ConnectionState::WriteTraffic(mut traffic)) => encrypt(&mut traffic),
@@ -340,7 +341,7 @@ where
     }
 
     /// Ends the TLS stream properly, with a close_notify alert.
-    pub fn end(&mut self) {
+    pub fn queue_close_notify(&mut self) {
         if self.failure.is_some() {
             return;
         }
@@ -359,7 +360,8 @@ where
     /// nearly as many records as the TLS library permits. Over TLS 1.3, the library renews the key.
     #[inline]
     pub fn is_key_nearly_exhausted(&self) -> bool {
-        self.records_sent >= RECORDS_PER_KEY_MAX && self.connection.protocol_version() == Some(ProtocolVersion::TLSv1_2)
+        self.records_encrypted_max >= RECORDS_PER_KEY_MAX
+            && self.connection.protocol_version() == Some(ProtocolVersion::TLSv1_2)
     }
 
     /// Returns whether the handshake has ended.

@@ -20,14 +20,14 @@ pub struct TlsParameters {
     pub key_bits: u32,
     /// The key exchange, such as `X25519` or `ECDH prime256v1`, and its length in bits; `None`: the
     /// session was resumed.
-    pub exchange: Option<(&'static str, u32)>,
+    pub key_exchange: Option<(&'static str, u32)>,
 }
 
 impl TlsParameters {
     /// Reads the parameters of a connection whose handshake has ended.
     pub(super) fn from_connection(connection: &CommonState) -> Option<TlsParameters> {
         let suite = connection.negotiated_cipher_suite()?.suite();
-        let exchange = connection.negotiated_key_exchange_group().and_then(|group| match group.name() {
+        let key_exchange = connection.negotiated_key_exchange_group().and_then(|group| match group.name() {
             NamedGroup::X25519 => Some(("X25519", 253)),
             NamedGroup::secp256r1 => Some(("ECDH prime256v1", 256)),
             NamedGroup::secp384r1 => Some(("ECDH secp384r1", 384)),
@@ -42,7 +42,7 @@ impl TlsParameters {
             cipher: cipher_name(suite),
             cipher_bits: if format!("{suite:?}").contains("AES_128") { 128 } else { 256 },
             key_bits: connection.peer_certificates().and_then(<[_]>::first).map_or(0, key_bits),
-            exchange,
+            key_exchange,
         })
     }
 }

@@ -5,14 +5,14 @@
 //! Not here: sockets, several names, files.
 
 use super::fault::{ConfigError, tls_failure_from_error};
-use super::{Session, own_certificate};
+use super::{Session, parse_certificate_and_key};
 use plimsoll_model::TlsFailure;
 use rustls::ServerConfig;
 use rustls::server::UnbufferedServerConnection;
 use std::sync::Arc;
 
 /// The server's side of one TLS connection.
-pub type ServedSession = Session<UnbufferedServerConnection>;
+pub type ServerSession = Session<UnbufferedServerConnection>;
 
 /// The TLS state that all connections and threads of a server share.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ impl ServerTls {
     /// Creates the TLS state of a server. `certificate_pem` contains the certificate and its
     /// issuers, and also the key if `key_pem` is `None`.
     pub fn new(certificate_pem: &[u8], key_pem: Option<&[u8]>) -> Result<ServerTls, ConfigError> {
-        let (chain, key) = own_certificate(certificate_pem, key_pem)?;
+        let (chain, key) = parse_certificate_and_key(certificate_pem, key_pem)?;
         let other = |error: rustls::Error| ConfigError::Other(error.to_string());
         let mut config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -40,7 +40,7 @@ impl ServerTls {
     }
 
     /// Creates the session of a connection whose client is about to begin.
-    pub fn session(&self) -> Result<ServedSession, TlsFailure> {
+    pub fn session(&self) -> Result<ServerSession, TlsFailure> {
         UnbufferedServerConnection::new(Arc::clone(&self.config))
             .and_then(|connection| Session::new(connection, None))
             .map_err(|error| tls_failure_from_error(&error))

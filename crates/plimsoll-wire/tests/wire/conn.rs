@@ -140,7 +140,7 @@ fn over_tls(
                     // The loop sends the bytes that `HasBytesToSend` announces together with the
                     // bytes of the request.
                     ConnectionEvent::HasBytesToSend => owed += 1,
-                    ConnectionEvent::Ended => {
+                    ConnectionEvent::TlsStreamEnded => {
                         if let Some(event) = conn.end_by_peer() {
                             record_event(&mut heard, event).expect("an end");
                         }

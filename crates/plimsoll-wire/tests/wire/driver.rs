@@ -8,14 +8,14 @@
 //!
 //! Not here: the expected results, which the tables and generators of the tests contain.
 
-use plimsoll_wire::h1::{FeedResult, Reply, RequestParts, ResponseExpectation, ResponseParser};
+use plimsoll_wire::h1::{FeedResult, RequestParts, ResponseExpectation, ResponseParser, ResponseSummary};
 use plimsoll_wire::{Conn, ConnectionEvent, EarlyCloseError, EncodedRequest, ExchangeError, ProtocolError};
 
 /// A parser that the driver tests: [`ResponseParser`], or a deliberately broken one.
 pub trait Parser {
     fn begin(&mut self, head_request: bool);
     fn feed(&mut self, bytes: &[u8]) -> Result<FeedResult, ProtocolError>;
-    fn finish(&mut self) -> Result<Reply, EarlyCloseError>;
+    fn finish(&mut self) -> Result<ResponseSummary, EarlyCloseError>;
     fn started(&self) -> bool;
 }
 
@@ -28,7 +28,7 @@ impl Parser for ResponseParser {
         self.feed(bytes)
     }
 
-    fn finish(&mut self) -> Result<Reply, EarlyCloseError> {
+    fn finish(&mut self) -> Result<ResponseSummary, EarlyCloseError> {
         self.finish()
     }
 
@@ -41,9 +41,9 @@ impl Parser for ResponseParser {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The parser returned a response, which used this number of bytes.
-    Reply(Reply, usize),
+    Reply(ResponseSummary, usize),
     /// The close of the connection completed the response.
-    ReplyAtClose(Reply),
+    ReplyAtClose(ResponseSummary),
     /// The parser returned no response, because the connection was closed too early.
     Cut(EarlyCloseError),
     /// The parser returned no response, because the bytes are invalid.
@@ -69,7 +69,7 @@ pub fn parse_pieces_then_close<'a>(
         if parser.started() != (taken > 0) {
             return Err(format!("started is wrong after {taken} bytes"));
         }
-        match fed.reply {
+        match fed.response {
             None if fed.consumed == piece.len() => {}
             Some(reply) if fed.consumed <= piece.len() => return check_parsed_response(parser, reply, taken),
             _ => return Err(format!("of {} bytes: {fed:?}", piece.len())),
@@ -82,7 +82,7 @@ pub fn parse_pieces_then_close<'a>(
 }
 
 /// Checks that a parsed response, which used `taken` bytes, is consistent.
-fn check_parsed_response(parser: &mut impl Parser, reply: Reply, taken: usize) -> Result<Outcome, String> {
+fn check_parsed_response(parser: &mut impl Parser, reply: ResponseSummary, taken: usize) -> Result<Outcome, String> {
     if !(200..1000).contains(&reply.status) || reply.body_bytes >= taken as u64 {
         return Err(format!("of {taken} bytes: {reply:?}"));
     }

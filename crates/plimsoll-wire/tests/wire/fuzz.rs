@@ -3,7 +3,7 @@
 
 use crate::driver::{Parser, fuzz, fuzz_conn};
 use crate::h2_driver::fuzz_h2;
-use plimsoll_wire::h1::{FeedResult, Reply, ResponseExpectation, ResponseParser};
+use plimsoll_wire::h1::{FeedResult, ResponseExpectation, ResponseParser, ResponseSummary};
 use plimsoll_wire::{EarlyCloseError, ProtocolError};
 
 /// The number of random cases of a fuzz test, which take about one second.
@@ -54,7 +54,7 @@ impl Parser for BrokenParser {
             return Ok(FeedResult { consumed: fed.consumed + 1, ..fed });
         }
         let mut fed = self.inner.feed(bytes)?;
-        match (&self.mistake, &mut fed.reply) {
+        match (&self.mistake, &mut fed.response) {
             (Mistake::CountsLastReadOnly, Some(reply)) => {
                 reply.body_bytes = reply.body_bytes.min(bytes.len() as u64);
             }
@@ -64,7 +64,7 @@ impl Parser for BrokenParser {
         Ok(fed)
     }
 
-    fn finish(&mut self) -> Result<Reply, EarlyCloseError> {
+    fn finish(&mut self) -> Result<ResponseSummary, EarlyCloseError> {
         self.inner.finish()
     }
 

@@ -738,11 +738,13 @@ fn an_empty_window_is_reported_once() {
             assert!(
                 matches!(
                     event,
-                    ConnectionEvent::Piece { .. } | ConnectionEvent::HasBytesToSend | ConnectionEvent::WindowEmpty
+                    ConnectionEvent::Piece { .. }
+                        | ConnectionEvent::HasBytesToSend
+                        | ConnectionEvent::WindowNearlyEmpty
                 ),
                 "{event:?}"
             );
-            empty += u32::from(event == ConnectionEvent::WindowEmpty);
+            empty += u32::from(event == ConnectionEvent::WindowNearlyEmpty);
         }
     }
     assert_eq!(empty, 1);

@@ -4,7 +4,7 @@
 //! httparse parses a request that `encode` wrote, the parts of the request are unchanged.
 
 use crate::driver::{Outcome, Random, parse_pieces_then_close, same_in_all_splits};
-use plimsoll_wire::h1::{Reply, RequestParts, ResponseParser, encode};
+use plimsoll_wire::h1::{RequestParts, ResponseParser, ResponseSummary, encode};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -192,7 +192,7 @@ impl ResponseSpec {
         };
         let says = |what: &str| self.connection.iter().any(|option| option.eq_ignore_ascii_case(what));
         let keep_alive = !until_close && !suspicious && !says("close") && (self.is_1_1 || says("keep-alive"));
-        let reply = Reply { status: self.status, keep_alive, body_bytes: self.body_bytes() as u64 };
+        let reply = ResponseSummary { status: self.status, keep_alive, body_bytes: self.body_bytes() as u64 };
         if until_close {
             return (bytes, Outcome::ReplyAtClose(reply));
         }

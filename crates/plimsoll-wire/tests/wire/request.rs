@@ -129,7 +129,7 @@ fn parts_that_would_break_the_framing_are_refused() {
     for method in ["", "G ET", "GET\r\n", "GÉT", "GET:"] {
         check_refused(RequestParts { method, ..GET }, RequestError::Method(method.to_owned()));
     }
-    check_refused(RequestParts { method: "CONNECT", ..GET }, RequestError::Connect);
+    check_refused(RequestParts { method: "CONNECT", ..GET }, RequestError::ConnectMethod);
     for target in ["", "/a b", "/a\r\nX: y", "/a\tb", "/\0", "/\u{7f}", "/ä"] {
         check_refused(RequestParts { target, ..GET }, RequestError::Target(target.to_owned()));
     }

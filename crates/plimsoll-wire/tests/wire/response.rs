@@ -11,8 +11,8 @@ use plimsoll_wire::ProtocolError::{
     BadChunk, BadContentLength, BadHeader, BadStatusLine, HeadTooLarge, Surplus, TooManyInterim, UnexpectedUpgrade,
 };
 use plimsoll_wire::h1::{
-    BLANK_LINES_MAX, CHUNK_LINE_BYTES_MAX, FeedResult, HEAD_BYTES_MAX, HEAD_LINES_MAX, INTERIM_REPLIES_MAX, Reply,
-    ResponseExpectation, ResponseParser,
+    BLANK_LINES_MAX, CHUNK_LINE_BYTES_MAX, FeedResult, HEAD_BYTES_MAX, HEAD_LINES_MAX, INTERIM_RESPONSES_MAX,
+    ResponseExpectation, ResponseParser, ResponseSummary,
 };
 
 /// The maximum length, in bytes, of inputs that are tested in every split into two pieces.
@@ -34,13 +34,13 @@ fn check_outcome_in_all_splits(input: &[u8], head_request: bool, expect: Outcome
     }
 }
 
-fn expected_reply(status: u16, keep_alive: bool, body_bytes: u64) -> Reply {
-    Reply { status, keep_alive, body_bytes }
+fn expected_reply(status: u16, keep_alive: bool, body_bytes: u64) -> ResponseSummary {
+    ResponseSummary { status, keep_alive, body_bytes }
 }
 
 /// Checks that the whole input is one response.
 #[track_caller]
-fn check(input: impl AsRef<[u8]>, expect: Reply) {
+fn check(input: impl AsRef<[u8]>, expect: ResponseSummary) {
     let input = input.as_ref();
     check_outcome_in_all_splits(input, false, Outcome::Reply(expect, input.len()));
     // Bytes after the response are not consumed.
@@ -52,12 +52,12 @@ fn check(input: impl AsRef<[u8]>, expect: Reply) {
 }
 
 #[track_caller]
-fn check_head_request_response(input: &str, expect: Reply) {
+fn check_head_request_response(input: &str, expect: ResponseSummary) {
     check_outcome_in_all_splits(input.as_bytes(), true, Outcome::Reply(expect, input.len()));
 }
 
 #[track_caller]
-fn check_until_close(input: &str, expect: Reply) {
+fn check_until_close(input: &str, expect: ResponseSummary) {
     check_outcome_in_all_splits(input.as_bytes(), false, Outcome::ReplyAtClose(expect));
 }
 
@@ -119,7 +119,7 @@ fn another_protocol_is_refused_before_its_first_line_ends() {
         [("S", true), ("SSH-2.0", true), ("HTTP/2", true), ("\x15\x03\x01", true), ("HTTP/1.1 1", false), ("H", false)]
     {
         let fed = ResponseParser::new().feed(greeting.as_bytes());
-        let expect = FeedResult { consumed: greeting.len(), content: 0, reply: None };
+        let expect = FeedResult { consumed: greeting.len(), content_bytes: 0, response: None };
         assert_eq!(fed, if refused { Err(BadStatusLine) } else { Ok(expect) }, "{greeting}");
     }
 }
@@ -246,7 +246,7 @@ fn interim_responses_are_skipped() {
         expected_reply(200, true, 1),
     );
     let interim = "HTTP/1.1 199 X\r\n\r\n";
-    let most = usize::from(INTERIM_REPLIES_MAX);
+    let most = usize::from(INTERIM_RESPONSES_MAX);
     check(interim.repeat(most) + last, expected_reply(200, true, 1));
     check_refused(interim.repeat(most + 1) + last, TooManyInterim);
     check_refused(format!("HTTP/1.1 101 Switching Protocols\r\n\r\n{last}"), UnexpectedUpgrade);
@@ -459,25 +459,28 @@ fn truncated_responses_are_detected() {
 fn one_parser_reads_all_responses_of_a_connection() {
     let mut parser = ResponseParser::default();
     assert!(!parser.has_received_bytes());
-    assert_eq!(parser.feed(b""), Ok(FeedResult { consumed: 0, content: 0, reply: None }));
+    assert_eq!(parser.feed(b""), Ok(FeedResult { consumed: 0, content_bytes: 0, response: None }));
     assert!(!parser.has_received_bytes());
     for body in ["", "x", "longer"] {
         parser.begin(ResponseExpectation::default());
         assert!(!parser.has_received_bytes());
         assert_eq!(parser.clone().finish(), Err(NothingReceived));
         let input = response_with_headers(&format!("Content-Length: {}\r\n", body.len())) + body;
-        assert_eq!(parser.feed(&input.as_bytes()[..9]), Ok(FeedResult { consumed: 9, content: 0, reply: None }));
+        assert_eq!(
+            parser.feed(&input.as_bytes()[..9]),
+            Ok(FeedResult { consumed: 9, content_bytes: 0, response: None })
+        );
         assert!(parser.has_received_bytes());
         let expect = FeedResult {
             consumed: input.len() - 9,
-            content: body.len(),
-            reply: Some(expected_reply(200, true, body.len() as u64)),
+            content_bytes: body.len(),
+            response: Some(expected_reply(200, true, body.len() as u64)),
         };
         assert_eq!(parser.feed(&input.as_bytes()[9..]), Ok(expect));
         // Between two responses, a close of the connection belongs to no response, and any received
         // bytes are unsolicited.
         assert_eq!(parser.clone().finish(), Err(NothingReceived));
-        assert_eq!(parser.clone().feed(b""), Ok(FeedResult { consumed: 0, content: 0, reply: None }));
+        assert_eq!(parser.clone().feed(b""), Ok(FeedResult { consumed: 0, content_bytes: 0, response: None }));
         assert_eq!(parser.clone().feed(b"x"), Err(Surplus));
     }
     // The parser is used again after a response that is abandoned within a line, within a body, or
@@ -489,7 +492,7 @@ fn one_parser_reads_all_responses_of_a_connection() {
         let input = response_with_headers("Content-Length: 1\r\n") + "x";
         assert_eq!(
             parser.feed(input.as_bytes()),
-            Ok(FeedResult { consumed: input.len(), content: 1, reply: Some(expected_reply(200, true, 1)) }),
+            Ok(FeedResult { consumed: input.len(), content_bytes: 1, response: Some(expected_reply(200, true, 1)) }),
             "{left_behind}"
         );
     }
@@ -501,12 +504,12 @@ fn a_large_body_is_counted_and_discarded() {
     let megabyte = vec![b'x'; 1 << 20];
     let count = 256;
     let head = response_with_headers(&format!("Content-Length: {}\r\n", count << 20));
-    assert_eq!(parser.feed(head.as_bytes()), Ok(FeedResult { consumed: head.len(), content: 0, reply: None }));
+    assert_eq!(parser.feed(head.as_bytes()), Ok(FeedResult { consumed: head.len(), content_bytes: 0, response: None }));
     let mut last = None;
     for _ in 0..count {
         let fed = parser.feed(&megabyte).expect("the body is valid");
         assert_eq!(fed.consumed, megabyte.len());
-        assert_eq!(last.replace(fed.reply).flatten(), None);
+        assert_eq!(last.replace(fed.response).flatten(), None);
     }
     assert_eq!(last.flatten(), Some(expected_reply(200, true, count << 20)));
 }
@@ -515,7 +518,7 @@ fn a_large_body_is_counted_and_discarded() {
 fn response_errors_are_sentences() {
     assert_eq!(BadStatusLine.to_string(), "the response does not start with an HTTP/1.0 or HTTP/1.1 status line");
     // The error texts state the limits of heads and of interim responses as numbers.
-    assert_eq!((HEAD_BYTES_MAX, HEAD_LINES_MAX, INTERIM_REPLIES_MAX), (64 << 10, 256, 64));
+    assert_eq!((HEAD_BYTES_MAX, HEAD_LINES_MAX, INTERIM_RESPONSES_MAX), (64 << 10, 256, 64));
     assert!(HeadTooLarge.to_string().contains("64 KiB or 256 lines"));
     assert!(TooManyInterim.to_string().contains("64 interim"));
     assert_eq!(Truncated.to_string(), "the server closed the connection in the middle of a response");

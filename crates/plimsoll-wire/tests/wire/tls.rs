@@ -55,7 +55,7 @@ fn exchange_over_tls(
         let mut out = Vec::new();
         if session.is_established() && asked < question.len() {
             let piece = &question[asked..question.len().min(asked + (64 << 10))];
-            assert!(session.send(piece, &mut out));
+            assert!(session.append_encrypted(piece, &mut out));
             asked += piece.len();
         }
         session.take_bytes_to_send(&mut out);
@@ -160,7 +160,7 @@ fn a_session_continues_after_the_server_has_renewed_its_keys() {
     for round in 0..8 {
         let mut out = Vec::new();
         if session.is_established() {
-            assert!(session.send(b"question", &mut out));
+            assert!(session.append_encrypted(b"question", &mut out));
         } else {
             session.take_bytes_to_send(&mut out);
         }
@@ -234,9 +234,9 @@ fn a_failed_tls_session_sends_only_its_alert() {
         assert!(!session.encrypt(&mut sent), "{name}");
         // An alert is a record of 2 bytes with a header of 5 bytes.
         assert!(sent.is_empty() || (sent.len() == 7 && sent[0] == 21), "{name}: {sent:?}");
-        session.end();
+        session.queue_close_notify();
         sent.clear();
-        assert!(!session.send(b"question", &mut sent) && sent.is_empty(), "{name}: {sent:?}");
+        assert!(!session.append_encrypted(b"question", &mut sent) && sent.is_empty(), "{name}: {sent:?}");
         assert_eq!(session.receive(bytes, &mut Vec::new()), Err(failure), "{name}");
     }
 }
@@ -328,18 +328,18 @@ fn own_tls_client_and_server_agree_in_any_split() {
             for _ in 0..8 {
                 let mut bytes = Vec::new();
                 if session.is_established() && !std::mem::replace(&mut is_asked, true) {
-                    assert!(session.send(b"question", &mut bytes));
+                    assert!(session.append_encrypted(b"question", &mut bytes));
                 }
                 session.take_bytes_to_send(&mut bytes);
                 bytes.chunks(piece_bytes).for_each(|piece| _ = served.receive(piece, &mut asked).expect("is taken"));
                 bytes.clear();
                 if asked == b"question" && !std::mem::replace(&mut is_answered, true) {
-                    // The client must decrypt the records of both `encrypt` and `send`, even if a
-                    // plain text fills several records.
+                    // The client must decrypt the records of both `encrypt` and `append_encrypted`,
+                    // even if a plain text fills several records.
                     bytes.resize(60_000, b'x');
                     assert!(served.encrypt(&mut bytes));
-                    assert!(served.send(&vec![b'x'; 40_000], &mut bytes));
-                    served.end();
+                    assert!(served.append_encrypted(&vec![b'x'; 40_000], &mut bytes));
+                    served.queue_close_notify();
                 }
                 served.take_bytes_to_send(&mut bytes);
                 for piece in bytes.chunks(piece_bytes) {

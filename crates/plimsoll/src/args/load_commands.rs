@@ -329,8 +329,8 @@ pub struct SweepArgs {
     /// User counts to measure, in the order given [default: 1, 2, 4, ... 512]
     #[arg(short = 'c', long, value_name = "LIST", help_heading = "Load")]
     pub concurrency: Option<String>,
-    /// Total time for each user count, in up to four loads of 1s or more [default: 10s with -c;
-    /// 300s with --full; else by --budget]
+    /// Measured time for each user count. From 4s on, the time is divided into four loads
+    /// [default: 10s with -c; 300s with --full; else by --budget]
     #[arg(long = "for", value_name = "TIME", help_heading = "Load")]
     pub level_time: Option<String>,
     /// Total time for all user counts, each measured up to eight times [default: 60s, unless -c,

@@ -7,7 +7,7 @@ use crate::args::{FindArgs, join_conditions, redaction_level};
 use crate::live::ProgressDisplay;
 use crate::plan_from_args;
 use plimsoll_analysis::Finding;
-use plimsoll_analysis::find::{self, GateDemand};
+use plimsoll_analysis::find::{self, FailCondition};
 use plimsoll_analysis::finding::SearchFinding;
 use plimsoll_model::experiment_settings::ReplaySettings;
 use plimsoll_model::failure::{Failure, exit};
@@ -28,7 +28,7 @@ const SOAK_NS_MIN: u64 = 10_000_000_000;
 pub fn spec_from_args(args: &FindArgs) -> Result<FindInput, Failure> {
     let planning = parse_planning(args)?;
     let demands = join_conditions(&args.fail_if).as_deref().map(parse_fail_if).transpose()?.unwrap_or_default();
-    if args.logs.is_empty() && demands.iter().any(GateDemand::compares_with_log) {
+    if args.logs.is_empty() && demands.iter().any(FailCondition::compares_with_log) {
         return Err(Failure::usage(
             "--fail-if: a condition on 'scale', the multiple of a log's traffic, needs an \
          access log: add --replay LOG",
@@ -85,8 +85,8 @@ fn set_traffic_from_logs(
 }
 
 /// Parses the conditions of --fail-if, which refer to the search's findings.
-fn parse_fail_if(text: &str) -> Result<Vec<GateDemand>, Failure> {
-    with_flag_name("--fail-if", GateDemand::parse_list(text).map_err(|error| sentence_text(&error.error_sentence())))
+fn parse_fail_if(text: &str) -> Result<Vec<FailCondition>, Failure> {
+    with_flag_name("--fail-if", FailCondition::parse_list(text).map_err(|error| sentence_text(&error.error_sentence())))
 }
 
 /// Parses the flags for planning: --headroom, --need and --soak.
@@ -119,7 +119,7 @@ pub fn carry_out(spec: FindSpec<Plan>, settings: &ExperimentSettings<String>) ->
         let cpu_ns = found.cpu_us_at_load_line().map(|us| us * 1e3);
         let (gate, notes) = decide_gate(&fail_if, found, cpu_ns);
         notes.iter().for_each(|note| live.print_note(note));
-        match found.findings.load_line_rps.rps > 0.0 {
+        match found.findings.load_line.rps > 0.0 {
             true => gate.exit_code(settings),
             false => exit::NEGATIVE_RESULT,
         }
@@ -129,10 +129,10 @@ pub fn carry_out(spec: FindSpec<Plan>, settings: &ExperimentSettings<String>) ->
 /// Evaluates the conditions of --fail-if. `cpu_ns` is the CPU time per request at the load line, in
 /// ns; `None` if it was not measured. Returns the verdict of the gate, and a note for each
 /// condition that is true or cannot be decided.
-fn decide_gate(demands: &[GateDemand], finding: &SearchFinding, cpu_ns: Option<f64>) -> (Gate, Vec<String>) {
+fn decide_gate(demands: &[FailCondition], finding: &SearchFinding, cpu_ns: Option<f64>) -> (Gate, Vec<String>) {
     let (mut gate, mut notes) = (Gate::Passed, Vec::new());
     for condition in demands {
-        let undecided = condition.undecided_demand(&finding.findings, cpu_ns, finding.settings.budget_ns);
+        let undecided = condition.undecided_fail_condition(&finding.findings, cpu_ns, finding.settings.budget_ns);
         match (undecided, condition.failure_text(&finding.findings, cpu_ns)) {
             (Some(undecided), _) => {
                 let reason = undecided.why;

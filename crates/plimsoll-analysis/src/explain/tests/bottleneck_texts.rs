@@ -320,9 +320,9 @@ fn without_a_load_line_loads_are_shares_of_peak_throughput() {
         arrivals,
         preflight_response_time_ns: 0,
     };
-    let made = |purpose, load, achieved_rps| {
+    let made = |purpose, load, goodput_rps| {
         let trial = TrialOutcome::one_second_trial(purpose, load, Verdict::Fail);
-        TrialOutcome { achieved_rps, ..trial }
+        TrialOutcome { goodput_rps, ..trial }
     };
     let users = |users: u64, rps: f64| made(LoadPurpose::Peak, OfferedLoad::Users(users), rps);
     let open = |rate: f64, rps: f64| made(LoadPurpose::Climb, OfferedLoad::Rate(rate), rps);

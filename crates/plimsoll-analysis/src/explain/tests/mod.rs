@@ -78,7 +78,7 @@ pub(super) fn usual_server_facts() -> ServerFacts {
         lower_rps: 1000.0,
         interval_lower_rps: None,
         upper_rps: Some(1010.0),
-        stopped_by: StopReason::Width,
+        stopped_by: StopReason::PrecisionReached,
         slo: Slo::default(),
         best_rps: 1000.0,
         sustained_rps: 1000.0,

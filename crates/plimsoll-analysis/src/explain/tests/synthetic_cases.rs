@@ -903,7 +903,7 @@ fn causes_are_named_on_synthetic_cases() {
             },
             Cause::Client,
         ),
-        ("plimsoll", ServerFacts { stopped_by: StopReason::Client, ..usual_server_facts() }, Cause::Client),
+        ("plimsoll", ServerFacts { stopped_by: StopReason::GeneratorLimited, ..usual_server_facts() }, Cause::Client),
         (
             "cores that the server uses up, so that plimsoll, which takes few of them, is late",
             {
@@ -958,7 +958,7 @@ fn causes_are_named_on_synthetic_cases() {
         (
             "ports",
             {
-                let mut case = ServerFacts { stopped_by: StopReason::Client, ..usual_server_facts() };
+                let mut case = ServerFacts { stopped_by: StopReason::GeneratorLimited, ..usual_server_facts() };
                 case.past.no_port = 500;
                 case
             },

@@ -110,7 +110,7 @@ fn the_end_of_a_lost_server_is_reported() {
         let case = ServerFacts {
             target_loss,
             killed,
-            stopped_by: StopReason::Gone,
+            stopped_by: StopReason::ServerLost,
             low,
             half,
             line,

@@ -9,8 +9,8 @@
 use super::*;
 use crate::collect::PartReport;
 use crate::job::{SharedWorkerResources, WorkerJob};
-use crate::net::{ConnectError, Net, Peer, ReadyEvent, ReceiveOutcome, SendOutcome, WaitMode};
-use crate::source::Source;
+use crate::net::{ConnectErrno, Net, Peer, ReadyEvent, ReceiveOutcome, SendOutcome, WaitMode};
+use crate::source::RequestSource;
 use crate::worker::Worker;
 use plimsoll_model::Schedule;
 use std::sync::Arc;
@@ -38,11 +38,11 @@ impl Net for InstantNet {
         self.now_ns
     }
 
-    fn connect(&mut self, _: Peer, token: u64) -> Result<(u64, bool), ConnectError> {
+    fn connect(&mut self, _: Peer, token: u64) -> Result<(u64, bool), ConnectErrno> {
         Ok((token, true))
     }
 
-    fn connect_result(&mut self, _: &u64) -> Result<(), ConnectError> {
+    fn connect_result(&mut self, _: &u64) -> Result<(), ConnectErrno> {
         Ok(())
     }
 
@@ -74,7 +74,7 @@ fn all_requests_succeed_on_an_instant_network() {
             setup.load.duration_ns = None;
         });
         let schedule = Arc::new(Schedule::compile(&plan.load));
-        let source = Source::compile(&plan).expect("a request that can be written");
+        let source = RequestSource::compile(&plan).expect("a request that can be written");
         let resources = SharedWorkerResources { source, resolved: None, tls: None };
         let job = WorkerJob::new(&plan, &injector, &schedule, &resources, Stripe::WHOLE_SCHEDULE, 0, true);
         let mut worker = Worker::new(InstantNet::default(), job, Arc::new(AtomicBool::new(false)));

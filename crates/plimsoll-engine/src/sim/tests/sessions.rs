@@ -2,7 +2,7 @@
 //! request has the timeout of its route.
 
 use super::*;
-use crate::source::Source;
+use crate::source::RequestSource;
 use crate::users::UserAction;
 use plimsoll_model::session::{Scenario, SessionOp, ThinkTime};
 use plimsoll_model::traffic::RouteChoice;
@@ -25,7 +25,7 @@ fn run_scripted_users(
             let routes = timeouts_ns
                 .iter()
                 .map(|&timeout_ns| crate::encoded_route::EncodedRoute { timeout_ns, ..route.clone() });
-            *source = Source::Script { routes: routes.collect(), steps: steps.to_vec(), at: HashMap::new() };
+            *source = RequestSource::Script { routes: routes.collect(), steps: steps.to_vec(), at: HashMap::new() };
         },
         &mut |_| ControlFlow::Continue(()),
     );
@@ -157,7 +157,7 @@ impl plimsoll_wire::Author for RepeatingRequestScript {
         };
         self.left = self.left.checked_sub(1).ok_or(halt)?;
         batch.bytes.extend(self.request.repeat(self.messages));
-        batch.heads_only = vec![false; self.messages];
+        batch.head_request_flags = vec![false; self.messages];
         Ok(())
     }
 

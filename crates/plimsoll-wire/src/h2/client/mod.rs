@@ -23,7 +23,7 @@ use super::frame::{self, CONNECTION_PREFACE, FrameReader, PAYLOAD_BYTES_MAX};
 use super::head::{FIELDS_BYTES_MAX, MessageEncoding, ResponseHead};
 use super::hpack::{HpackDecoder, TABLE_BYTES};
 use super::request::H2Request;
-use super::window::{INITIAL_WINDOW_BYTES, OwnReceiveWindow, PeerWindow};
+use super::window::{INITIAL_WINDOW_BYTES, OwnReceiveWindow, SendWindow};
 use crate::connection_event::{ConnectionEvent, ExchangeNumber, ResponsePiece};
 use crate::error::{EarlyCloseError, ExchangeError, ProtocolError};
 use crate::h1::{GrpcCallFlags, ResponseExpectation};
@@ -56,7 +56,7 @@ struct H2Stream {
     /// The number of bytes of the request's content that are not encoded yet.
     body_left: usize,
     /// The number of bytes that the server's receive window for this stream still accepts.
-    window: PeerWindow,
+    window: SendWindow,
     /// The part of the client's receive window for this stream that the server has used.
     own_receive_window: OwnReceiveWindow,
     /// The declared length of the response's content in bytes; `None`: not declared.
@@ -66,7 +66,7 @@ struct H2Stream {
     /// Counts the messages in the response to a gRPC call.
     messages: GrpcMessageCounter,
     encoding: MessageEncoding,
-    is_of_other_type: bool,
+    has_other_content_type: bool,
     /// The number of content bytes of the request that may be sent before another response message
     /// arrives, in addition to the messages that `sendable_messages` counts. The number is
     /// `usize::MAX` if request messages need not wait for response messages.
@@ -95,7 +95,7 @@ impl H2Stream {
         let (messages, call) = (self.messages, self.expect.call);
         let is_read = self.encoding != MessageEncoding::Other || call.contains(GrpcCallFlags::ANY_ENCODING);
         match messages.complete_messages() {
-            _ if self.is_of_other_type => Some(CallFault::WrongContentType),
+            _ if self.has_other_content_type => Some(CallFault::WrongContentType),
             _ if messages.has_invalid_prefix() => Some(CallFault::InvalidPrefix),
             _ if messages.ends_within_message() => Some(CallFault::Cut),
             _ if messages.has_compressed_message() && self.encoding == MessageEncoding::Identity => {
@@ -144,8 +144,8 @@ pub struct H2 {
     /// The maximum number of concurrent streams that the server permits.
     server_streams_max: u32,
     /// The initial size in bytes of the server's receive window for a new stream.
-    window_first: u32,
-    window: PeerWindow,
+    initial_send_window_bytes: u32,
+    window: SendWindow,
     payload_bytes_max: usize,
     /// The part of the client's receive window for the connection that the server has used.
     own_receive_window: OwnReceiveWindow,
@@ -153,7 +153,7 @@ pub struct H2 {
     /// the connection.
     windows_to_update: Vec<u32>,
     /// Whether the server has exhausted a flow-control window that no
-    /// [`ConnectionEvent::WindowEmpty`] has reported yet.
+    /// [`ConnectionEvent::WindowNearlyEmpty`] has reported yet.
     window_empty_unreported: bool,
     idle_frames: u32,
     goaway: Option<GoAwayState>,
@@ -192,7 +192,7 @@ struct ParsedHead {
     /// The header fields of the head as text lines, if header fields are stored.
     fields: Vec<u8>,
     /// The value of the `grpc-message` field, if the head has this field; a long value is cut.
-    call_message: Vec<u8>,
+    grpc_error_message: Vec<u8>,
 }
 
 impl H2 {
@@ -210,8 +210,8 @@ impl H2 {
             next_stream: 1,
             own_streams_max: wanted.max(1),
             server_streams_max: ASSUMED_STREAMS_MAX,
-            window_first: INITIAL_WINDOW_BYTES,
-            window: PeerWindow::new(INITIAL_WINDOW_BYTES),
+            initial_send_window_bytes: INITIAL_WINDOW_BYTES,
+            window: SendWindow::new(INITIAL_WINDOW_BYTES),
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             own_receive_window: OwnReceiveWindow::default(),
             windows_to_update: Vec::new(),
@@ -248,7 +248,8 @@ impl H2 {
             .saturating_sub((self.streams.len() + self.queued.len()) as u32)
     }
 
-    /// Returns the latest limit of concurrent streams that the server announced; `None`: no limit.
+    /// Returns the latest limit of concurrent streams that the server announced, or the assumed
+    /// limit before the first announcement; `None`: no limit.
     pub fn streams_allowed(&self) -> Option<u32> {
         Some(self.server_streams_max).filter(|allowed| *allowed < u32::MAX)
     }
@@ -341,7 +342,7 @@ impl H2 {
             && let Some(exchange) = self.queued.pop_front()
         {
             let request = request(exchange);
-            if request.expect.content && !self.keeps_fields {
+            if request.expect.wants_content && !self.keeps_fields {
                 self.keeps_fields = true;
                 // The header fields of the last head were not stored, so the next equal head must
                 // be parsed again.
@@ -364,13 +365,13 @@ impl H2 {
                 status: 0,
                 grpc_status: None,
                 body_left,
-                window: PeerWindow::new(self.window_first),
+                window: SendWindow::new(self.initial_send_window_bytes),
                 own_receive_window: OwnReceiveWindow::default(),
                 length: None,
                 body_bytes: 0,
                 messages: GrpcMessageCounter::default(),
                 encoding: MessageEncoding::Identity,
-                is_of_other_type: false,
+                has_other_content_type: false,
                 turn_bytes: if request.expect.call.contains(GrpcCallFlags::MESSAGES_IN_TURN) { 0 } else { usize::MAX },
                 sendable_messages: u32::from(request.expect.call.contains(GrpcCallFlags::MESSAGES_IN_TURN)),
             });
@@ -382,7 +383,7 @@ impl H2 {
 
     /// Writes the window updates that are due into `out`. A window is refilled only when its window
     /// update is written. If the network accepts no bytes, the server may exhaust a window, which
-    /// [`ConnectionEvent::WindowEmpty`] reports.
+    /// [`ConnectionEvent::WindowNearlyEmpty`] reports.
     fn write_window_updates(&mut self, out: &mut Vec<u8>) {
         let mut windows_to_update = std::mem::take(&mut self.windows_to_update);
         for id in windows_to_update.drain(..) {
@@ -462,7 +463,7 @@ impl H2 {
 
     /// Returns the `grpc-message` field of the last gRPC call, as received.
     pub fn grpc_error_message(&self) -> &[u8] {
-        &self.cached_heads[self.final_head_index].call_message
+        &self.cached_heads[self.final_head_index].grpc_error_message
     }
 
     /// Returns the fault in the response messages of the last gRPC call, if the server sent the

@@ -4,7 +4,7 @@
 use super::{BYTES_PER_WRITE_MAX, GoAwayState, H2, ParsedHead, WINDOW_BYTES};
 use crate::connection_event::{ConnectionEvent, ResponsePiece};
 use crate::error::{ExchangeError, ProtocolError};
-use crate::h1::{GrpcCallFlags, INTERIM_REPLIES_MAX};
+use crate::h1::{GrpcCallFlags, INTERIM_RESPONSES_MAX};
 use crate::h2::frame::{self, H2Frame, H2Settings};
 use crate::h2::head::{FIELDS_BYTES_MAX, ResponseHead};
 use crate::h2::hpack::{HpackDecoder, HpackError};
@@ -20,22 +20,22 @@ const UNSENT_REPLY_BYTES_MAX: usize = 256 << 10;
 /// The maximum length in bytes of a head that is stored for comparison with the next head.
 const HEAD_KEPT_BYTES: usize = 1024;
 /// The maximum length in bytes of the stored part of a `grpc-message` field.
-const CALL_MESSAGE_BYTES: usize = 1024;
+const GRPC_ERROR_MESSAGE_BYTES_MAX: usize = 1024;
 
 impl ParsedHead {
     /// Decodes a header block. If `keeps_fields` is true, the header fields of the block replace
     /// the stored fields of the earlier block, as text lines.
     fn read(&mut self, decoder: &mut HpackDecoder, block: &[u8], keeps_fields: bool) -> Result<(), ProtocolError> {
-        let ParsedHead { block: kept, head, fields, call_message } = self;
+        let ParsedHead { block: kept, head, fields, grpc_error_message } = self;
         kept.clear();
         fields.clear();
-        call_message.clear();
+        grpc_error_message.clear();
         *head = ResponseHead::default();
         let field = |name: &[u8], value: &[u8]| {
             head.parse_field(name, value);
             if name == b"grpc-message" {
-                call_message.clear();
-                call_message.extend_from_slice(&value[..value.len().min(CALL_MESSAGE_BYTES)]);
+                grpc_error_message.clear();
+                grpc_error_message.extend_from_slice(&value[..value.len().min(GRPC_ERROR_MESSAGE_BYTES_MAX)]);
             }
             if keeps_fields && !name.starts_with(b":") {
                 [name, b": ", value, b"\r\n"].iter().for_each(|part| fields.extend_from_slice(part));
@@ -94,18 +94,18 @@ impl H2 {
         (std::mem::take(&mut self.reading) && self.wants_to_send()).then_some(ConnectionEvent::HasBytesToSend)
     }
 
-    /// Returns [`ConnectionEvent::WindowEmpty`] if the server has exhausted a flow-control window,
-    /// and if no earlier event has reported the exhausted window.
+    /// Returns [`ConnectionEvent::WindowNearlyEmpty`] if the server has exhausted a flow-control
+    /// window, and if no earlier event has reported the exhausted window.
     fn window_empty_event(&mut self) -> Option<ConnectionEvent<'static>> {
-        std::mem::take(&mut self.window_empty_unreported).then_some(ConnectionEvent::WindowEmpty)
+        std::mem::take(&mut self.window_empty_unreported).then_some(ConnectionEvent::WindowNearlyEmpty)
     }
 
     /// Records the effect of a frame's content on a receive window of the client. `id` is the
     /// number of an open stream; 0 stands for the connection.
     #[inline]
     fn record_window_use(&mut self, id: u32, what: WindowUse) {
-        if what != WindowUse::Plenty {
-            self.window_empty_unreported |= what == WindowUse::Empty;
+        if what != WindowUse::NoLimitCrossed {
+            self.window_empty_unreported |= what == WindowUse::BelowFrameSize;
             if !self.windows_to_update.contains(&id) {
                 self.windows_to_update.push(id);
             }
@@ -194,14 +194,14 @@ impl H2 {
             (_, 100..200) if ends => Some(ProtocolError::BadStatus),
             (_, 100..200) => {
                 stream.interims += 1;
-                (stream.interims > INTERIM_REPLIES_MAX).then_some(ProtocolError::TooManyInterim)
+                (stream.interims > INTERIM_RESPONSES_MAX).then_some(ProtocolError::TooManyInterim)
             }
             (_, status) => {
                 stream.status = status;
                 let is_empty = stream.expect.head_request || matches!(status, 204 | 304);
                 stream.length = if is_empty { None } else { head.length };
                 stream.encoding = head.encoding;
-                stream.is_of_other_type = head.is_of_other_type;
+                stream.has_other_content_type = head.has_other_content_type;
                 None
             }
         };
@@ -232,7 +232,7 @@ impl H2 {
             return Ok(kept.head);
         }
         kept.read(&mut self.decoder, block, self.keeps_fields)?;
-        if self.decoder.is_stateless() && block.len() <= HEAD_KEPT_BYTES {
+        if self.decoder.is_last_block_stateless() && block.len() <= HEAD_KEPT_BYTES {
             kept.block.extend_from_slice(block);
         }
         Ok(kept.head)
@@ -382,7 +382,11 @@ impl H2 {
             return Err(ProtocolError::Setting);
         }
         if let Some(window) = settings.window {
-            resize_windows(&mut self.window_first, window, self.streams.iter_mut().map(|stream| &mut stream.window))?;
+            resize_windows(
+                &mut self.initial_send_window_bytes,
+                window,
+                self.streams.iter_mut().map(|stream| &mut stream.window),
+            )?;
         }
         if let Some(bytes) = settings.payload_bytes_max {
             self.payload_bytes_max = (bytes as usize).min(BYTES_PER_WRITE_MAX);

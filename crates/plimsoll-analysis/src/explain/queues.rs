@@ -162,7 +162,13 @@ pub(super) fn are_local_ports_exhausted(case: &ServerFacts) -> bool {
 /// connections late.
 pub(super) fn new_connections_wait_or_fail(case: &ServerFacts) -> Option<bool> {
     let waits = requests_wait_for_accept(case).unwrap_or(false);
-    let late = case.signal_reaches(Signal::Connect, LATE_CONNECT_NS_MIN).unwrap_or(false);
+    // Connections may also be opened late before the load, without a request that waits for them.
+    // So the responses of the same load must be late, too.
+    let is_late = |sight: &&LoadSignals| {
+        sight.get(Signal::Connect).is_some_and(|ns| ns >= LATE_CONNECT_NS_MIN)
+            && sight.get(Signal::P99).is_none_or(|ns| ns >= LATE_CONNECT_NS_MIN)
+    };
+    let late = [&case.line, &case.past].iter().any(is_late);
     let failed = case.signal_reaches(Signal::ConnectFailed, MANY_FAILURES_SHARE_MIN).unwrap_or(false);
     // A load that opens all its connections at its start may overflow a short accept queue even at
     // a low rate.

@@ -27,8 +27,8 @@ use crate::sentence::{Remedy, Sentence};
 use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{ArrivalSpacing, LoadPurpose};
-use plimsoll_statistics::Capacity;
 use plimsoll_statistics::line_distribution::{LINE_QUANTILE_HIGH, LINE_QUANTILE_LOW};
+use plimsoll_statistics::{Capacity, Saturation};
 
 /// Confidence with which trials must prove the success bound of the SLO.
 const SUCCESS_CONFIDENCE: f64 = 0.99;
@@ -40,6 +40,9 @@ const VOID_SHARE_MAX: f64 = 0.2;
 /// A search reports a doubt if the capacity changed by more than this share from the first to the
 /// last third of the saturated trials.
 const CAPACITY_DRIFT_SHARE_MAX: f64 = 0.05;
+/// A change of the capacity must exceed its standard error by this factor. Chance alone exceeds
+/// this factor in 0.3 % of the searches (two-sided).
+const CAPACITY_DRIFT_DEVIATIONS_MIN: f64 = 3.0;
 /// The probability that the load line lies below the upper end that a search states. The
 /// probability above the upper end is half of the probability below the lower end. The reason: an
 /// undetected disturbance of a trial makes the load line look lower, never higher. With equal
@@ -681,26 +684,62 @@ fn budget_for_estimate_s(line: &LoadLine, elapsed_ns: u64) -> Option<f64> {
 const PROPOSED_BUDGET_MARGIN: f64 = 1.3;
 
 /// Returns by how much the capacity rose (above 0) or fell (below 0) from the first to the last
-/// third of the saturated trials, as a share of the capacity at first. The change is the gap
-/// between the capacities of both thirds. Returns `None` for fewer than six trials, for overlapping
-/// thirds, and for a small gap.
+/// third of the saturated trials, as a share of the capacity at first. Returns `None` for fewer
+/// than six trials, for a small change, and for a change that chance explains.
 fn capacity_drift(trials: &[TrialOutcome]) -> Option<f64> {
-    let saturated = trials.iter().filter_map(|trial| trial.evidence.saturation);
-    let capacities: Vec<f64> = saturated.map(|it| it.completed / it.seconds).collect();
-    if capacities.len() < 6 {
+    let saturated: Vec<Saturation> = trials.iter().filter_map(|trial| trial.evidence.saturation).collect();
+    if saturated.len() < 6 {
         return None;
     }
-    let third = capacities.len() / 3;
-    let (first, last) = (&capacities[..third], &capacities[capacities.len() - third..]);
-    let range = |c: &[f64]| c.iter().fold((f64::INFINITY, 0.0f64), |r, x| (r.0.min(*x), r.1.max(*x)));
+    let pieces: f64 = saturated.iter().map(|it| it.pieces).sum();
+    let dispersion = saturated.iter().map(|it| it.dispersion * it.pieces).sum::<f64>() / pieces.max(1.0);
+    let third = saturated.len() / 3;
+    let (first, last) = (&saturated[..third], &saturated[saturated.len() - third..]);
+    let rate_and_variance = |part: &[Saturation]| {
+        let (completed, seconds) = part.iter().fold((0.0, 0.0), |sum, it| (sum.0 + it.completed, sum.1 + it.seconds));
+        (completed / seconds, dispersion * completed / (seconds * seconds))
+    };
+    let ((first_rps, first_variance), (last_rps, last_variance)) = (rate_and_variance(first), rate_and_variance(last));
+    let range = |part: &[Saturation]| {
+        let rates = part.iter().map(|it| it.completed / it.seconds);
+        rates.fold((f64::INFINITY, 0.0f64), |range, rps| (range.0.min(rps), range.1.max(rps)))
+    };
     let ((first_min, first_max), (last_min, last_max)) = (range(first), range(last));
-    let change = if first_max < last_min { last_min / first_max - 1.0 } else { (last_max / first_min - 1.0).min(0.0) };
-    (change.abs() > CAPACITY_DRIFT_SHARE_MAX).then_some(change)
+    let is_apart = first_max < last_min || last_max < first_min;
+    let deviations = (last_rps - first_rps).abs() / (first_variance + last_variance).sqrt();
+    let change = last_rps / first_rps - 1.0;
+    (is_apart && change.abs() > CAPACITY_DRIFT_SHARE_MAX && deviations > CAPACITY_DRIFT_DEVIATIONS_MIN)
+        .then_some(change)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::OfferedLoad;
+
+    #[test]
+    fn a_drift_of_the_capacity_exceeds_chance() {
+        let check = |name: &str, dispersion: f64, rates_rps: &[f64], expect: Option<f64>| {
+            let trials: Vec<TrialOutcome> = rates_rps
+                .iter()
+                .map(|rps| {
+                    let mut trial =
+                        TrialOutcome::one_second_trial(LoadPurpose::Saturate, OfferedLoad::Users(16), Verdict::Pass);
+                    let (completed, seconds, pieces) = (rps * 5.0, 5.0, 10.0);
+                    trial.evidence.saturation = Some(Saturation { completed, seconds, dispersion, pieces });
+                    trial
+                })
+                .collect();
+            let drift = capacity_drift(&trials).map(|drift| (drift * 1e3).round() / 1e3);
+            assert_eq!(drift, expect, "{name}");
+        };
+        // Exponential service times of 20 ms: the rate of a trial has a standard error of 6 %.
+        check("random service times", 1.0, &[47.6, 45.6, 50.8, 48.8, 51.4, 50.0], None);
+        check("equal service times", 0.01, &[100.0, 101.0, 108.0, 112.0, 120.0, 121.2], Some(0.2));
+        check("a falling capacity", 0.01, &[100.0, 100.0, 90.0, 90.0, 80.0, 80.0], Some(-0.2));
+        check("one slow trial", 0.01, &[100.0, 101.0, 100.0, 100.0, 80.0, 101.0], None);
+        check("too few trials", 0.01, &[100.0, 100.0, 80.0, 80.0, 80.0], None);
+    }
 
     #[test]
     fn the_interval_of_a_shared_machine_covers_the_capacities_of_its_trials() {

@@ -730,6 +730,7 @@ fn causes_are_named_on_synthetic_cases() {
             "a full queue of connections",
             usual_server_facts().with_signals(&[
                 (Connect, 1e5, 2e5, 1.02e9),
+                (P99, 20e6, 30e6, 1.02e9),
                 (ListenOverflows, 0.0, 3.0, 200.0),
                 (ListenQueue, 0.0, 0.5, 1.0),
                 (Service, 10e6, 10e6, 11e6),
@@ -740,6 +741,7 @@ fn causes_are_named_on_synthetic_cases() {
             "a server that takes connections too slowly, and has the kernel hold some",
             usual_server_facts().with_service_time_ms(0.07).with_signals(&[
                 (Connect, 1e5, 2e5, 3.1e9),
+                (P99, 20e6, 30e6, 3.1e9),
                 (ListenOverflows, 0.0, 3.0, 200.0),
                 (Service, 7e4, 13e6, 14e6),
                 (Retransmits, 0.0, 0.0, 0.08),

@@ -87,8 +87,21 @@ fn some_causes_are_named_without_probes() {
         (usual_server_facts().with_signals(&refusing), Cause::Limiter),
         (usual_server_facts().with_signals(&[(P99, 600e6, 610e6, 800e6), (P50, 5e6, 5e6, 9e6)]), Cause::Delay),
         (
-            usual_server_facts().with_signals(&[(Connect, 1e5, 2e5, 1.02e9), (Service, 10e6, 10e6, 11e6)]),
+            usual_server_facts().with_signals(&[
+                (Connect, 1e5, 2e5, 1.02e9),
+                (P99, 20e6, 30e6, 1.1e9),
+                (Service, 10e6, 10e6, 11e6),
+            ]),
             Cause::AcceptBacklog,
+        ),
+        // If the responses are not late, no request waited for the connections.
+        (
+            usual_server_facts().with_signals(&[
+                (Connect, 1e5, 2e5, 1.02e9),
+                (P99, 20e6, 30e6, 200e6),
+                (Service, 10e6, 10e6, 11e6),
+            ]),
+            Cause::Unknown,
         ),
         (server_stalled_at_low_load(), Cause::Unknown),
         (usual_server_facts(), Cause::Unknown),

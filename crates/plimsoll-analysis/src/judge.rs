@@ -39,6 +39,7 @@
 use crate::delayed_acks;
 use crate::format;
 use crate::interference::Interference;
+use crate::quantile::is_stated;
 use crate::saturation::{Saturation, closed_trial_saturation, saturated_throughput};
 use crate::sentence::Sentence;
 use crate::slo::Slo;
@@ -222,6 +223,16 @@ impl TrialOutcome {
     /// disturbed the trial.
     pub fn verdict_name(&self) -> String {
         if self.is_void_by_interference() { "disturbed".to_owned() } else { self.verdict.to_string() }
+    }
+
+    /// Returns the response time p50, ns; `None` if too few requests were slower to state it.
+    pub fn stated_p50_ns(&self) -> Option<u64> {
+        is_stated(0.5, self.evidence.scheduled).then_some(self.p50_ns)
+    }
+
+    /// Returns the response time p99, ns; `None` if too few requests were slower to state it.
+    pub fn stated_p99_ns(&self) -> Option<u64> {
+        is_stated(0.99, self.evidence.scheduled).then_some(self.p99_ns)
     }
 
     /// Returns the offered requests a second of an open trial; `None` for a closed trial.

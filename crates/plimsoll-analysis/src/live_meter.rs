@@ -3,6 +3,7 @@
 //!
 //! Not here: figures of a load that has ended ([`crate::summary`]), and the display of the figures.
 
+use crate::quantile::is_stated;
 use plimsoll_model::{Histogram, Interval, Plan, RouteFigures};
 use std::collections::VecDeque;
 
@@ -17,12 +18,12 @@ const THROUGHPUT_INTERVALS_MAX: usize = 480;
 pub struct LiveFigures {
     /// Successful requests a second.
     pub rps: f64,
-    /// Response time p50 in ns.
-    pub p50_ns: u64,
-    /// Response time p90 in ns.
-    pub p90_ns: u64,
-    /// Response time p99 in ns.
-    pub p99_ns: u64,
+    /// Response time p50 in ns; `None` if too few responses were slower to state it.
+    pub p50_ns: Option<u64>,
+    /// Response time p90 in ns; `None` if too few responses were slower to state it.
+    pub p90_ns: Option<u64>,
+    /// Response time p99 in ns; `None` if too few responses were slower to state it.
+    pub p99_ns: Option<u64>,
     /// Longest response time of the last second, in ns.
     pub max_ns: u64,
     /// Requests in flight at the end of the last second.
@@ -100,11 +101,12 @@ impl LiveMeter {
             succeeded += whole.ledger.succeeded;
         }
         let seconds = self.recent.len() as f64 * Plan::TICK_NS as f64 / 1e9;
+        let quantile_ns = |q: f64| is_stated(q, response.count()).then(|| response.quantile_ns(q));
         Some(LiveFigures {
             rps: succeeded as f64 / seconds,
-            p50_ns: response.quantile_ns(0.5),
-            p90_ns: response.quantile_ns(0.9),
-            p99_ns: response.quantile_ns(0.99),
+            p50_ns: quantile_ns(0.5),
+            p90_ns: quantile_ns(0.9),
+            p99_ns: quantile_ns(0.99),
             max_ns: response.max_ns(),
             in_flight: last.in_flight_end,
             has_just_begun: self.recent.len() < LIVE_FIGURE_TICKS,
@@ -132,7 +134,7 @@ mod tests {
         }
         let now = meter.last_second_figures().expect("figures");
         assert!((now.rps - 200.0).abs() < 1e-9 && meter.failed_or_unsent() == 2000, "{now:?}");
-        assert!(now.p50_ns > 1_900_000_000 && now.max_ns >= now.p99_ns, "{now:?}");
+        assert!(now.p50_ns > Some(1_900_000_000) && now.p99_ns.is_none(), "{now:?}");
         let rates = meter.throughput_intervals_rps();
         assert!((100..THROUGHPUT_INTERVALS_MAX).contains(&rates.len()), "{}", rates.len());
         assert_eq!((rates[0], rates[rates.len() - 1]), (100.0, 200.0));

@@ -33,17 +33,26 @@ pub enum Quantile {
     Few,
 }
 
+/// Returns the rank of quantile `q` among `all` times: 1 for the shortest time.
+fn quantile_rank(q: f64, all: u64) -> u64 {
+    // The subtraction of 1e-6 compensates for the rounding error of products such as 0.99 * 100.
+    ((q * all as f64 - 1e-6).ceil().max(1.0) as u64).min(all)
+}
+
+/// Returns whether enough of `all` requests lie beyond quantile `q` for the quantile to be stated.
+pub fn is_stated(q: f64, all: u64) -> bool {
+    all >= quantile_rank(q, all) + REQUESTS_BEYOND_MIN
+}
+
 impl Quantile {
     /// Computes the quantile `q` over `all` requests. The `succeeded` shortest entries of `times`
     /// are successes. All longer entries of `times` are requests that plimsoll gave up. Requests
     /// without an entry in `times` count as slower than any bound.
     pub fn compute(times: &Histogram, (all, succeeded): (u64, u64), q: f64) -> Quantile {
-        // The subtraction of 1e-6 compensates for the rounding error of products such as 0.99 *
-        // 100.
-        let rank = ((q * all as f64 - 1e-6).ceil().max(1.0) as u64).min(all);
-        if all < rank + REQUESTS_BEYOND_MIN {
+        if !is_stated(q, all) {
             return Quantile::Few;
         }
+        let rank = quantile_rank(q, all);
         // The quantile is read in the middle of the step that `rank` has in the cumulative
         // distribution.
         let time_ns = || times.quantile_ns((rank as f64 - 0.5) / times.count() as f64);

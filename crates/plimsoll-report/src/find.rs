@@ -201,14 +201,15 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
         (_, verdict @ Verdict::Pass) if !trial.evidence.has_failed_by_chance => verdict.to_string(),
         _ => format!("{}: {}", trial.verdict_name(), sentence_text(&trial.reason)),
     };
+    let time = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| duration(ns as f64));
     vec![
         crate::csv::load_purpose_name(trial.purpose).to_owned(),
         load,
         duration(trial.duration_ns as f64),
         format!("{}/s", rate(trial.goodput_rps)),
         share(trial.success_rate),
-        duration(trial.p50_ns as f64),
-        duration(trial.p99_ns as f64),
+        time(trial.stated_p50_ns()),
+        time(trial.stated_p99_ns()),
         duration(trial.lag_p99_ns as f64),
         verdict,
     ]
@@ -428,10 +429,10 @@ pub(crate) fn find_report(
         facts.push((
             "knee",
             format!(
-                "{users}: {rate_per_s} {counted}/s, p99 {p99} (the fewest users with 95 % of the peak throughput)",
+                "{users}: {rate_per_s} {counted}/s{p99} (the fewest users with 95 % of the peak throughput)",
                 users = users_text(knee.users),
                 rate_per_s = rate(knee.rps),
-                p99 = duration(knee.p99_ns as f64)
+                p99 = knee.p99_ns.map_or_else(String::new, |ns| format!(", p99 {}", duration(ns as f64)))
             ),
         ));
     }

@@ -766,7 +766,7 @@ struct PeakFields {
 struct KneeFields {
     concurrency: u64,
     rps: f64,
-    p99_ns: u64,
+    p99_ns: Option<u64>,
 }
 
 #[derive(Serialize)]

@@ -75,13 +75,14 @@ fn remaining_time_text(progress: &Progress) -> String {
 }
 
 fn live_figure_texts(progress: &Progress, now: &LiveFigures) -> Vec<String> {
-    // A time of 0 means that no response arrived in the last second, and is shown as `-`.
-    let time = |ns: u64| if ns == 0 { "-".to_owned() } else { duration(ns as f64) };
+    // If no response arrived in the last second, or if too few responses were slower than a
+    // quantile, the time is shown as `-`.
+    let time = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| duration(ns as f64));
     let mut figures = vec![
         format!("p50 {:>7}", time(now.p50_ns)),
         format!("p90 {:>7}", time(now.p90_ns)),
         format!("p99 {:>7}", time(now.p99_ns)),
-        format!("max {:>7}", time(now.max_ns)),
+        format!("max {:>7}", time(Some(now.max_ns).filter(|ns| *ns > 0))),
         format!("{} bad", count(progress.failed_or_unsent)),
         format!("{} in flight", count(now.in_flight)),
     ];
@@ -162,9 +163,9 @@ mod tests {
             rates_rps: (0..100).map(|k| f64::from(k % 17)).collect(),
             live_figures: Some(LiveFigures {
                 rps: 16_206.0,
-                p50_ns: 1_200_000,
-                p90_ns: 2_000_000,
-                p99_ns: 75_900_000,
+                p50_ns: Some(1_200_000),
+                p90_ns: Some(2_000_000),
+                p99_ns: Some(75_900_000),
                 max_ns: 210_000_000,
                 in_flight: 64,
                 has_just_begun: false,
@@ -230,7 +231,7 @@ mod tests {
             unicode: bool,
             figures in any::<[u64; 4]>(),
         ) {
-            let now = LiveFigures { p50_ns: figures[0], p99_ns: figures[1], in_flight: figures[2], ..LiveFigures::default() };
+            let now = LiveFigures { p50_ns: Some(figures[0]), p99_ns: Some(figures[1]), in_flight: figures[2], ..LiveFigures::default() };
             let progress = Progress { activity: doing, total_s: total, rates_rps: rates, live_figures: Some(now), failed_or_unsent: figures[3], ..example_progress() };
             for line in progress_display_lines(&progress, columns, unicode) {
                 prop_assert!(line.chars().count() < columns.max(21), "{columns}: {line}");

@@ -65,7 +65,7 @@ fn trial_outcome(rate: f64, p99_ms: f64, verdict: Verdict, work_share: f64) -> T
         lag_p99_ns: 10_000,
         verdict,
         reason: Sentence::default(),
-        evidence: Evidence { work_share, ..Evidence::default() },
+        evidence: Evidence { work_share, scheduled: (rate * 5.0) as u64, ..Evidence::default() },
         interference: Interference::default(),
     }
 }

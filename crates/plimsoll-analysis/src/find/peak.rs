@@ -38,21 +38,21 @@ pub struct Knee {
     pub users: u64,
     /// Successes a second at the knee.
     pub rps: f64,
-    /// Response time p99 at the knee, ns.
-    pub p99_ns: u64,
+    /// Response time p99 at the knee, ns; `None` if the trial had too few requests to state it.
+    pub p99_ns: Option<u64>,
 }
 
 /// Returns (users, goodput in 1/s, p99 in ns) of the trials, in ascending order of users. Among
 /// trials with equal users, the trial with the higher goodput counts.
-fn goodput_and_p99_by_users(history: &[TrialOutcome]) -> Vec<(u64, f64, u64)> {
-    let mut points: Vec<(u64, f64, u64)> = Vec::new();
+fn goodput_and_p99_by_users(history: &[TrialOutcome]) -> Vec<(u64, f64, Option<u64>)> {
+    let mut points: Vec<(u64, f64, Option<u64>)> = Vec::new();
     for trial in history.iter().filter(|t| t.purpose == LoadPurpose::Peak) {
         let Some(users) = trial.user_count() else { continue };
         let goodput = trial_goodput(trial);
         match points.iter_mut().find(|p| p.0 == users) {
-            Some(point) if point.1 < goodput => *point = (users, goodput, trial.p99_ns),
+            Some(point) if point.1 < goodput => *point = (users, goodput, trial.stated_p99_ns()),
             Some(_) => {}
-            None => points.push((users, goodput, trial.p99_ns)),
+            None => points.push((users, goodput, trial.stated_p99_ns())),
         }
     }
     points.sort_by_key(|p| p.0);

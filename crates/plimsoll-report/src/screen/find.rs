@@ -123,7 +123,7 @@ fn line_or_peak_row(name: &str, goodput_rps: f64, p99_ns: Option<u64>, in_flight
 fn line_and_peak_rows(findings: &Findings) -> Vec<Vec<String>> {
     let mean = |trial: &TrialOutcome| trial.evidence.in_flight.iter().sum::<f64>() / 4.0;
     let at_line = trial_at_line(findings)
-        .map(|trial| line_or_peak_row("at the line", trial.goodput_rps, Some(trial.p99_ns), rate(mean(trial))));
+        .map(|trial| line_or_peak_row("at the line", trial.goodput_rps, trial.stated_p99_ns(), rate(mean(trial))));
     // All figures of the row for the peak come from the closed-loop trial whose goodput is closest
     // to the peak.
     let at_peak = findings.peak.as_ref().map(|peak| {
@@ -131,7 +131,7 @@ fn line_and_peak_rows(findings: &Findings) -> Vec<Vec<String>> {
         let distance = |trial: &TrialOutcome| (trial.goodput_rps - peak.rps).abs();
         match closed.min_by(|a, b| distance(a.0).total_cmp(&distance(b.0))) {
             Some((trial, users)) => {
-                line_or_peak_row("at the peak", trial.goodput_rps, Some(trial.p99_ns), count(users))
+                line_or_peak_row("at the peak", trial.goodput_rps, trial.stated_p99_ns(), count(users))
             }
             None => line_or_peak_row("at the peak", peak.rps, None, count(peak.users)),
         }

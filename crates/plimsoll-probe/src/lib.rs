@@ -51,7 +51,6 @@ use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 use probe::Probe;
 use sink::Sink;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -76,8 +75,8 @@ struct SharedState {
 }
 
 struct WatcherChannel {
-    /// The id of another plimsoll process that generates a part of the load; 0 if there is none.
-    generator_pid: Arc<AtomicU32>,
+    /// The ids of other plimsoll processes that generate a part of the load.
+    generator_pids: machine::GeneratorPids,
     state: Mutex<SharedState>,
     changed: Condvar,
 }
@@ -195,7 +194,7 @@ impl Watcher {
     ) -> Result<Watcher, Failure> {
         let live = LiveServerCpu::without_value();
         let shared = Arc::new(WatcherChannel {
-            generator_pid: Arc::default(),
+            generator_pids: Arc::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
         });
@@ -238,7 +237,7 @@ impl WatchSite {
     /// Creates the probes of the watcher.
     fn create_probes(self, live: LiveServerCpu, shared: &WatcherChannel, effort: ProbeEffort) -> Vec<Box<dyn Probe>> {
         let WatchSite { finder, cgroup, addresses, local, is_remote_load } = self;
-        let machine = Box::new(machine::MachineProbe::with_other_process(local, Arc::clone(&shared.generator_pid)));
+        let machine = Box::new(machine::MachineProbe::with_other_processes(local, Arc::clone(&shared.generator_pids)));
         let Some(finder) = finder else { return vec![machine] };
         let port = addresses.first().filter(|_| local).map(SocketAddr::port);
         let server = server::ServerProbe::new(finder, live, port);
@@ -266,7 +265,7 @@ impl ReadingSource for Watcher {
     }
 
     fn count_process_as_plimsoll(&self, pid: u32) {
-        self.shared.generator_pid.store(pid, Ordering::Relaxed);
+        self.shared.generator_pids.lock().unwrap_or_else(PoisonError::into_inner).insert(pid);
     }
 
     fn sample_now(&self) {

@@ -12,21 +12,21 @@ use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::group::CpuClocks;
 use plimsoll_sys::probe::process::{CpuClock, numbered_entries, parse_schedstat, ticks_per_second};
 use plimsoll_sys::probe::{ProcFile, host};
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The ids of other plimsoll processes on this machine that send a part of the load.
+pub type GeneratorPids = Arc<Mutex<BTreeSet<u32>>>;
 
 pub struct MachineProbe {
     local: bool,
     stat: OptionalFile,
     kernel: KernelThreads,
     clock: Option<CpuClock>,
-    /// The id of another plimsoll process that sends a part of the load; 0 if there is none.
-    generator_pid: Arc<AtomicU32>,
-    /// The id and the CPU clock of the other plimsoll process, with its last reading in ns.
-    other: Option<(u32, CpuClock, u64)>,
-    /// CPU time of other plimsoll processes that have ended, ns.
-    others_ns: u64,
+    generator_pids: GeneratorPids,
+    /// The CPU clocks of the other plimsoll processes by process id, each with its last reading in
+    /// ns. Processes that have ended keep their last reading.
+    generator_clocks: BTreeMap<u32, (CpuClock, u64)>,
     /// The threads of this process by id, with the time that each thread has waited for a core, ns.
     threads: BTreeMap<u32, (ProcFile, u64)>,
     /// The time that ended threads had waited for a core, ns.
@@ -37,20 +37,19 @@ pub struct MachineProbe {
 impl MachineProbe {
     /// Creates the probe. `local` says whether the target is on this machine.
     pub fn new(local: bool) -> MachineProbe {
-        MachineProbe::with_other_process(local, Arc::default())
+        MachineProbe::with_other_processes(local, Arc::default())
     }
 
-    /// Creates the probe that also counts another plimsoll process. `generator_pid` contains the id
-    /// of the other process once the process exists.
-    pub fn with_other_process(local: bool, generator_pid: Arc<AtomicU32>) -> MachineProbe {
+    /// Creates the probe that also counts the other plimsoll processes in `generator_pids`, which
+    /// may be added later.
+    pub fn with_other_processes(local: bool, generator_pids: GeneratorPids) -> MachineProbe {
         MachineProbe {
             local,
             stat: OptionalFile::open("/proc/stat"),
             kernel: KernelThreads::new(),
             clock: CpuClock::for_process(std::process::id()).ok(),
-            generator_pid,
-            other: None,
-            others_ns: 0,
+            generator_pids,
+            generator_clocks: BTreeMap::new(),
             threads: BTreeMap::new(),
             ended_wait_ns: 0,
             buffer: Vec::new(),
@@ -86,16 +85,19 @@ impl MachineProbe {
 
     /// Reads the CPU time that other plimsoll processes have used, ns.
     fn other_plimsoll_cpu_ns(&mut self) -> u64 {
-        let pid = self.generator_pid.load(Ordering::Relaxed);
-        if self.other.as_ref().map_or(0, |(known, ..)| *known) != pid {
-            self.others_ns += self.other.take().map_or(0, |(_, _, used_ns)| used_ns);
-            self.other = CpuClock::for_process(pid).ok().filter(|_| pid != 0).map(|clock| (pid, clock, 0));
+        for pid in self.generator_pids.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            if !self.generator_clocks.contains_key(pid)
+                && let Ok(clock) = CpuClock::for_process(*pid)
+            {
+                self.generator_clocks.insert(*pid, (clock, 0));
+            }
         }
-        if let Some((_, clock, used_ns)) = &mut self.other {
+        let used_ns = self.generator_clocks.values_mut().map(|(clock, used_ns)| {
             // If the process has ended, the last successful reading of its CPU time counts.
             *used_ns = clock.read_ns().unwrap_or(0).max(*used_ns);
-        }
-        self.others_ns + self.other.as_ref().map_or(0, |(_, _, used_ns)| *used_ns)
+            *used_ns
+        });
+        used_ns.sum()
     }
 
     /// Reports how long threads of this process waited for a core. Each load has new threads, so

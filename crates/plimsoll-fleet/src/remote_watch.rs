@@ -24,7 +24,7 @@ const COPY_FLAG: &str = "--watch-copy";
 pub fn parse_watch_host(text: &str) -> Result<SshHost, String> {
     let FleetLocation::Ssh(hosts) = FleetLocation::parse(text)? else {
         return Err(format!(
-            "--watch: '{text}' is the address of a message bus, not of a machine: name the server's machine, such as \
+            "'{text}' is the address of a message bus, not of a machine: name the server's machine, such as \
              ssh://server1"
         ));
     };

@@ -78,7 +78,7 @@ pub(super) fn with_verdicts_by_chance(
         let mut trial = trial.clone();
         if passes {
             trial.verdict = Verdict::Pass;
-            trial.reason = Sentence::from("by chance, ").append_sentence(&trial.reason);
+            trial.reason = Sentence::from("chance explains that ").append_sentence(&trial.reason);
             trial.evidence.has_failed_by_chance = true;
         }
         trial
@@ -216,7 +216,7 @@ mod tests {
             let shown = &with_verdicts_by_chance(&[trial.clone()], Some(194.0), 1.0)[0];
             assert_eq!(shown.verdict, expect, "{name}");
             match expect {
-                Verdict::Pass => assert_eq!(shown.reason, "by chance, the backlog grew".into(), "{name}"),
+                Verdict::Pass => assert_eq!(shown.reason, "chance explains that the backlog grew".into(), "{name}"),
                 _ => assert_eq!(*shown, trial, "{name}"),
             }
         };

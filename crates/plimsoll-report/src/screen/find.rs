@@ -74,11 +74,13 @@ pub(super) fn load_line_certainty_text(findings: &Findings, doubts: &Doubts) -> 
     let mut parts: Vec<String> = doubts.inline_texts().map(sentence_text).collect();
     if line.is_confirmed {
         let time = duration(findings.longest_pass_at_line_s * 1e9);
-        let text = format!(
-            "confirmed: the server met the SLO for {time} at {lower_rate} {rate_unit}/s",
-            lower_rate = rate(line.lower),
-            rate_unit = findings.rate_unit
-        );
+        let rate = format!("{} {}/s", rate(line.lower), findings.rate_unit);
+        let text = match is_longest_pass_by_chance(findings) {
+            true => {
+                format!("confirmed: for {time} at {rate}, the server broke the SLO by no more than chance explains")
+            }
+            false => format!("confirmed: the server met the SLO for {time} at {rate}"),
+        };
         parts.insert(0, text);
     } else if parts.is_empty() {
         parts.push("no separate trial confirmed the load line".to_owned());
@@ -97,6 +99,18 @@ pub(super) fn load_line_certainty_text(findings: &Findings, doubts: &Doubts) -> 
         parts.push(format!("a longer search (--budget {budget}) narrows the interval", budget = budget_text(s)));
     }
     Some(parts.join("; "))
+}
+
+/// Returns whether the longest trial that confirms the load line broke the SLO, and chance explains
+/// this.
+fn is_longest_pass_by_chance(findings: &Findings) -> bool {
+    let is_longest = |trial: &&TrialOutcome| {
+        trial.verdict == Verdict::Pass
+            && trial.offered_rps().is_some()
+            && trial.duration_ns as f64 / 1e9 == findings.longest_pass_at_line_s
+    };
+    let mut longest = findings.trials.iter().filter(is_longest).peekable();
+    longest.peek().is_some() && longest.all(|trial| trial.evidence.has_failed_by_chance)
 }
 
 /// Returns the longest trial near the load line that met the SLO; `None` without such a trial.

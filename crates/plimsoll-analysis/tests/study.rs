@@ -117,7 +117,7 @@ fn each_ladder_endpoint_has_its_own_load() {
 }
 
 /// Checks that interference does not prolong the climb, the search for the load of the blocks. The
-/// climb ends within its part of the budget, and the loads of the comparison (blocks) follow.
+/// climb ends within its part of the budget, and the blocks (the compared loads) follow.
 #[test]
 fn interference_does_not_prolong_the_climb() {
     let models = [limited_concurrency_server(4, 2000.0), limited_concurrency_server(4, 2000.0)];

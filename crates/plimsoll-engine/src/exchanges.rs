@@ -12,7 +12,8 @@ use std::ops::{Index, IndexMut};
 
 const NO_EXCHANGE: u32 = u32::MAX;
 
-/// One request with its response, from the start to the end. All times are absolute, ns.
+/// The state of one request in flight, until its response ends: its user, its times and its place
+/// in the lists of exchanges. All times are absolute, ns.
 #[derive(Debug, Clone, Copy)]
 pub struct Exchange {
     /// The number of the user (closed loop) or of the arrival (open loop) that sends the request.

@@ -220,7 +220,7 @@ impl Agent {
 
     /// Whether the session can end: the coordinator is silent for [`COORDINATOR_SILENCE_NS_MAX`],
     /// and neither a load nor a calibration is in progress.
-    pub fn is_coordinator_gone(&self, now_ns: u64) -> bool {
+    pub fn can_end_session(&self, now_ns: u64) -> bool {
         let is_calibrating = matches!(self.calibration, Some((_, None)));
         !self.is_loading()
             && !is_calibrating
@@ -427,7 +427,7 @@ mod tests {
         let mut agent = Agent::new(Hello::default(), 0);
         assert_eq!((ask(&mut agent, 1), ask(&mut agent, 1)), ("C".to_owned(), String::new()));
         assert_eq!(ask(&mut agent, 2), "c", "one at a time");
-        assert!(!agent.is_coordinator_gone(30 * SECOND));
+        assert!(!agent.can_end_session(30 * SECOND));
         assert_eq!(
             action_letters(|acts| agent.handle_calibration_result(9, Err("no".into()), acts)),
             "",
@@ -436,9 +436,9 @@ mod tests {
         assert_eq!(action_letters(|acts| agent.handle_calibration_result(1, Err("no".into()), acts)), "c");
         assert_eq!(action_letters(|acts| agent.handle_calibration_result(1, Err("no".into()), acts)), "");
         assert_eq!((ask(&mut agent, 1), ask(&mut agent, 3)), ("c".to_owned(), "C".to_owned()));
-        assert!(!agent.is_coordinator_gone(30 * SECOND), "the third is under way");
+        assert!(!agent.can_end_session(30 * SECOND), "the third is under way");
         agent.handle_calibration_result(3, Err("no".into()), &mut Vec::new());
-        assert!(agent.is_coordinator_gone(30 * SECOND));
+        assert!(agent.can_end_session(30 * SECOND));
     }
 
     #[test]
@@ -451,11 +451,11 @@ mod tests {
         for (at_s, expect) in [(9, "b"), (10, "Eb")] {
             assert_eq!(action_letters(|acts| agent.poll(at_s * SECOND, acts)), expect);
         }
-        assert!(!agent.is_coordinator_gone(10 * SECOND), "its load is still to end");
+        assert!(!agent.can_end_session(10 * SECOND), "its load is still to end");
         assert_eq!(action_letters(|acts| agent.on_load_end(11 * SECOND, 1, empty_seal(), acts)), "s");
-        assert!(agent.is_coordinator_gone(11 * SECOND));
+        assert!(agent.can_end_session(11 * SECOND));
         agent.handle_message(12 * SECOND, ToAgent::Lease, &mut Vec::new());
-        assert!(!agent.is_coordinator_gone(13 * SECOND));
+        assert!(!agent.can_end_session(13 * SECOND));
         let mut agent = running_agent();
         agent.ends_at_ns = u64::MAX;
         agent.handle_message(8 * SECOND, ToAgent::Lease, &mut Vec::new());

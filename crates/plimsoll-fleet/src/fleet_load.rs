@@ -158,7 +158,7 @@ impl<B: Bus> FleetLoad<B> {
             );
             AgentStatus {
                 name: self.agent_name(agent),
-                version: hello.plimsoll,
+                version: hello.version,
                 cores: hello.cores,
                 machine_fingerprint: hello.machine,
                 round_trip_ns: clock.round_trip_ns_min(),
@@ -266,11 +266,11 @@ impl<B: Bus> FleetLoad<B> {
 
     fn refuse_other_versions(&self) -> Result<(), Failure> {
         let own = env!("CARGO_PKG_VERSION");
-        let differs = |agent: &usize| self.coordinator.hello_message(*agent).is_some_and(|hello| hello.plimsoll != own);
+        let differs = |agent: &usize| self.coordinator.hello_message(*agent).is_some_and(|hello| hello.version != own);
         match (0..self.coordinator.agent_count()).find(differs) {
             None => Ok(()),
             Some(agent) => {
-                let theirs = self.coordinator.hello_message(agent).map_or("", |hello| hello.plimsoll.as_str());
+                let theirs = self.coordinator.hello_message(agent).map_or("", |hello| hello.version.as_str());
                 Err(Failure::cannot_start(format!(
                     "agent {agent_name} runs plimsoll {theirs}, and this is plimsoll {own}: install the same version \
                      there, or add --fleet-copy",

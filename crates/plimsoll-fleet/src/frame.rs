@@ -305,7 +305,7 @@ mod tests {
         };
         vec![
             ToCoordinator::Hello(Hello {
-                plimsoll: "0.1.0".to_owned(),
+                version: "0.1.0".to_owned(),
                 cores: 4,
                 pid: 7,
                 system: "x".to_owned(),

@@ -11,7 +11,7 @@
 //!
 //! Instead of sending load, an agent may measure the server on its machine
 //! ([`run_measuring_agent`]). The readings (measurements) of a measuring agent are used like the
-//! readings of local probes ([`reading_source`]).
+//! readings of local probes ([`start_reading_source`]).
 //!
 //! This crate must not depend on the command-line parser, the presentation, the analysis of runs,
 //! or the choice of loads.
@@ -69,7 +69,7 @@ pub use fleet_location::FleetLocation;
 pub use local_fleet::run_local_fleet;
 pub use nats_agent::{BusJoinOptions, join_bus};
 pub use nats_client::BusAccess;
-pub use remote_watch::{parse_watch_host, reading_source, remote_reading_sources};
+pub use remote_watch::{parse_watch_host, remote_reading_sources, start_reading_source};
 pub use service::{Permissions, serve_over_stdio};
 pub use task_key::{TaskKey, TaskVerifier};
 pub use watch_service::run_measuring_agent;

@@ -237,7 +237,8 @@ pub enum ToCoordinator {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Hello {
     /// The version of plimsoll on the agent.
-    pub plimsoll: String,
+    #[serde(rename = "plimsoll")]
+    pub version: String,
     /// The number of CPU cores that the agent may use.
     pub cores: u32,
     /// The id of the agent's process. The coordinator can use this process id only if agent and
@@ -327,8 +328,8 @@ impl ToCoordinator {
     /// are impossible.
     pub fn sanitize(mut self) -> Option<ToCoordinator> {
         let is_possible = match &mut self {
-            ToCoordinator::Hello(Hello { plimsoll, system, machine, cores, .. }) => {
-                sanitize_sentence(plimsoll);
+            ToCoordinator::Hello(Hello { version, system, machine, cores, .. }) => {
+                sanitize_sentence(version);
                 let is_fingerprint =
                     machine.len() <= FINGERPRINT_BYTES_MAX && machine.chars().all(|c| c.is_ascii_alphanumeric());
                 system.len() <= AGENT_NAME_BYTES_MAX && is_fingerprint && *cores <= 1 << 16

@@ -115,8 +115,8 @@ pub fn join_bus(options: BusJoinOptions, on_joined: &mut dyn FnMut()) -> Result<
     let permissions = Arc::new(Permissions { allow, verifier: options.verifier.clone() });
     let (orders, queue) = unbounded_channel();
     let (ready, is_ready) = channel();
-    let boot = to_hex(&random_bytes::<16>()?);
-    let worker = AgentBusWorker { options, start_id: boot, sender: sender.clone(), spool: spool.clone() };
+    let start_id = to_hex(&random_bytes::<16>()?);
+    let worker = AgentBusWorker { options, start_id, sender: sender.clone(), spool: spool.clone() };
     start_async_thread(move || worker.connect_and_relay(queue, stored, ready))?;
     is_ready.recv().map_err(|_| connection_ended_failure())??;
     on_joined();
@@ -206,8 +206,8 @@ impl AgentBusWorker {
     }
 
     fn presence_message(&self, run: Option<&str>, is_new: bool) -> Vec<u8> {
-        let (protocol, boot) = (PROTOCOL_GREETING[PROTOCOL_GREETING.len() - 1], self.start_id.clone());
-        Presence { protocol, boot, hello: local_agent_hello(), run: run.map(str::to_owned), is_new }.encode_json()
+        let (protocol, start_id) = (PROTOCOL_GREETING[PROTOCOL_GREETING.len() - 1], self.start_id.clone());
+        Presence { protocol, start_id, hello: local_agent_hello(), run: run.map(str::to_owned), is_new }.encode_json()
     }
 
     async fn announce_presence(&self, client: &Client, run: Option<&str>, is_new: bool) {
@@ -234,8 +234,8 @@ impl AgentBusWorker {
             }
             tokio::select! {
                 Some(message) = heard.same_name_presences.next() => {
-                    let Some(other) = Presence::read(&message.payload).filter(|other| other.boot != self.start_id) else { continue };
-                    if !other.is_new || other.boot < self.start_id {
+                    let Some(other) = Presence::read(&message.payload).filter(|other| other.start_id != self.start_id) else { continue };
+                    if !other.is_new || other.start_id < self.start_id {
                         let BusJoinOptions { name, access, .. } = &self.options;
                         return Err(Failure::usage(format!(
                             "another agent with the name {name} is already on the bus at {bus_url}: give this agent \
@@ -275,7 +275,7 @@ impl AgentBusWorker {
                 Some(_) = who.next() => self.announce_presence(&client, run.as_deref(), false).await,
                 _ = timer.tick() => self.announce_presence(&client, run.as_deref(), false).await,
                 Some(message) = claims.next() => {
-                    if let Some(claim) = AgentClaim::read(&message.payload).filter(|claim| claim.boot == self.start_id) {
+                    if let Some(claim) = AgentClaim::read(&message.payload).filter(|claim| claim.start_id == self.start_id) {
                         if run.is_none() {
                             assembly = PieceAssembler::new(TO_AGENT_BYTES_MAX);
                             run = Some(claim.run.clone());

@@ -320,14 +320,14 @@ impl CoordinatorBusWorker {
             if asked.is_none_or(|asked| asked.elapsed() >= REQUEST_REPEAT_INTERVAL) {
                 asked = Some(Instant::now());
                 for (name, boot) in &waiting {
-                    let claim = AgentClaim { boot: boot.clone(), run: self.run.clone() };
+                    let claim = AgentClaim { start_id: boot.clone(), run: self.run.clone() };
                     let _ = client.publish(presence::claim_subject(name), claim.encode_json().into()).await;
                 }
             }
             if let Some((name, presence)) = next_presence(subscriber, POLL_INTERVAL).await {
                 match presence.run.as_deref() {
                     Some(run) if run == self.run => {
-                        waiting.retain(|agent| **agent != (name.clone(), presence.boot.clone()))
+                        waiting.retain(|agent| **agent != (name.clone(), presence.start_id.clone()))
                     }
                     Some(_) if waiting.iter().any(|agent| agent.0 == name) => {
                         return Err(Failure::cannot_start(format!(

@@ -109,7 +109,8 @@ pub struct Presence {
     /// The version of the protocol that the agent uses.
     pub protocol: u8,
     /// The start id: a random text that differs for each start of an agent.
-    pub boot: String,
+    #[serde(rename = "boot")]
+    pub start_id: String,
     /// The facts that the agent reports about itself.
     pub hello: Hello,
     /// The name of the run that the agent works for; `None` if the agent is free.
@@ -124,9 +125,9 @@ impl Presence {
     /// Decodes and sanitises a presence message; `None` if the message is invalid.
     pub fn read(bytes: &[u8]) -> Option<Presence> {
         let mut presence: Presence = serde_json::from_slice(bytes).ok()?;
-        let plimsoll = redact::redact_line(&presence.hello.plimsoll);
-        presence.hello.plimsoll = plimsoll.chars().filter(|c| !c.is_control()).take(VERSION_CHARS_MAX).collect();
-        let is_known = is_run_name(&presence.boot) && presence.run.as_deref().is_none_or(is_run_name);
+        let plimsoll = redact::redact_line(&presence.hello.version);
+        presence.hello.version = plimsoll.chars().filter(|c| !c.is_control()).take(VERSION_CHARS_MAX).collect();
+        let is_known = is_run_name(&presence.start_id) && presence.run.as_deref().is_none_or(is_run_name);
         (is_known && presence.hello.cores <= 1 << 16).then_some(presence)
     }
 
@@ -138,7 +139,7 @@ impl Presence {
     /// Returns why this version of plimsoll cannot work with the agent `name`; `None` if the
     /// versions match.
     pub fn version_mismatch(&self, name: &str) -> Option<String> {
-        let (own, theirs) = (env!("CARGO_PKG_VERSION"), self.hello.plimsoll.as_str());
+        let (own, theirs) = (env!("CARGO_PKG_VERSION"), self.hello.version.as_str());
         let differs = self.protocol != PROTOCOL_GREETING[PROTOCOL_GREETING.len() - 1] || theirs != own;
         differs.then(|| {
             format!(
@@ -153,7 +154,8 @@ impl Presence {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentClaim {
     /// The start id of the claimed agent.
-    pub boot: String,
+    #[serde(rename = "boot")]
+    pub start_id: String,
     /// The name of the run.
     pub run: String,
 }
@@ -192,15 +194,15 @@ mod tests {
     #[test]
     fn a_presence_decodes_sanitized_or_not_at_all() {
         let run = "0123456789abcdef".repeat(2);
-        let hello = Hello { plimsoll: "0.0.9\u{1b}[31m".to_owned(), cores: 4, ..Hello::default() };
-        let presence = Presence { protocol: 1, boot: run.clone(), hello, run: None, is_new: true };
+        let hello = Hello { version: "0.0.9\u{1b}[31m".to_owned(), cores: 4, ..Hello::default() };
+        let presence = Presence { protocol: 1, start_id: run.clone(), hello, run: None, is_new: true };
         let read = Presence::read(&presence.encode_json()).expect("a presence");
-        assert!(!read.hello.plimsoll.contains('\u{1b}') && read.is_new);
+        assert!(!read.hello.version.contains('\u{1b}') && read.is_new);
         let said = read.version_mismatch("a1").expect("another version");
         assert!(said.contains("agent a1 runs plimsoll 0.0.9") && said.contains(env!("CARGO_PKG_VERSION")), "{said}");
         let other = Presence { run: Some("../../etc".to_owned()), ..presence };
         assert!(Presence::read(&other.encode_json()).is_none() && Presence::read(b"{}").is_none());
-        let claim = AgentClaim { boot: run.clone(), run };
+        let claim = AgentClaim { start_id: run.clone(), run };
         assert_eq!(AgentClaim::read(&claim.encode_json()), Some(claim));
         assert!(AgentClaim::read(br#"{"boot":"","run":"x"}"#).is_none());
     }

@@ -1,6 +1,6 @@
 //! Chooses the source of a target's measurements (readings) by the options of a study
-//! ([`reading_source`]). The source is the probes of this machine, or with `--watch` an agent on
-//! the server's machine.
+//! ([`start_reading_source`]). The source is the probes of this machine, or with `--watch` an agent
+//! on the server's machine.
 //!
 //! Not here: readings (`plimsoll-probe`), and their use (`plimsoll-study`).
 
@@ -38,7 +38,7 @@ pub fn parse_watch_host(text: &str) -> Result<SshHost, String> {
 }
 
 /// Returns the source of a target's readings; `None` if the target is not measured.
-pub fn reading_source(
+pub fn start_reading_source(
     base: &ResolvedTarget,
     settings: &ExperimentSettings<String>,
     effort: ProbeEffort,
@@ -64,7 +64,7 @@ pub fn remote_reading_sources<'a>(
         return Ok(Vec::new());
     }
     let sources: Vec<_> =
-        bases.map(|base| reading_source(base, settings, ProbeEffort::Little)).collect::<Result<_, Failure>>()?;
+        bases.map(|base| start_reading_source(base, settings, ProbeEffort::Little)).collect::<Result<_, Failure>>()?;
     Ok(sources.into_iter().flatten().collect())
 }
 

@@ -64,7 +64,7 @@ impl Roster {
     /// Adds the presence message of an agent.
     pub fn add(&mut self, name: &str, presence: Presence) {
         if self.agents.len() < AGENTS_MAX || self.agents.contains_key(name) {
-            self.agents.entry(name.to_owned()).or_default().insert(presence.boot.clone(), presence);
+            self.agents.entry(name.to_owned()).or_default().insert(presence.start_id.clone(), presence);
         }
     }
 
@@ -158,10 +158,10 @@ mod tests {
     use crate::frame::PROTOCOL_GREETING;
     use crate::message::Hello;
 
-    fn agent_presence(boot: &str, run: Option<&str>) -> Presence {
-        let hello = Hello { plimsoll: env!("CARGO_PKG_VERSION").to_owned(), ..Hello::default() };
-        let (boot, run) = (boot.to_owned(), run.map(str::to_owned));
-        Presence { protocol: PROTOCOL_GREETING[7], boot, hello, run, is_new: false }
+    fn agent_presence(start_id: &str, run: Option<&str>) -> Presence {
+        let hello = Hello { version: env!("CARGO_PKG_VERSION").to_owned(), ..Hello::default() };
+        let (start_id, run) = (start_id.to_owned(), run.map(str::to_owned));
+        Presence { protocol: PROTOCOL_GREETING[7], start_id, hello, run, is_new: false }
     }
 
     fn roster_from_names(names: &str) -> Roster {

@@ -94,7 +94,7 @@ struct LoadHandle {
 /// Collects the facts that an agent on this machine reports about itself in its first message.
 pub fn local_agent_hello() -> Hello {
     Hello {
-        plimsoll: env!("CARGO_PKG_VERSION").to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
         cores: usable_cores(),
         pid: std::process::id(),
         system: system_identifier(),
@@ -187,7 +187,7 @@ pub fn serve_session(
                 AgentAction::Leave => break 'session SessionEnd::EndedByCoordinator,
             }
         }
-        if carrier.keeps_running_without_coordinator() && agent.is_coordinator_gone(monotonic_ns()) {
+        if carrier.keeps_running_without_coordinator() && agent.can_end_session(monotonic_ns()) {
             break SessionEnd::CoordinatorSilent;
         }
     };
@@ -388,7 +388,7 @@ fn fit_plan_to_machine(
                 stripe.items_max_among(u64::from(plan.connection_plan.connections_max)) as u32;
         }
     }
-    let fixed = FixedSettings { threads: task.workers.is_some(), connections: false };
+    let fixed = FixedSettings { is_thread_count_fixed: task.workers.is_some(), is_connection_count_fixed: false };
     let fitted =
         capacity::fit_to_machine(&mut part, &mut injector, fixed, is_local, &ConnectionLimits::limits_of_machine())?;
     if matches!(plan.load.shape, LoadShape::Open { .. } | LoadShape::ArrivalTimes { .. }) {

@@ -72,7 +72,7 @@ impl SimBus {
     pub fn new(agents: usize, message_faults: MessageFaults, seed: u64) -> SimBus {
         let agent = |number: usize| {
             let clock_offset_ns = (number as u64 + 2) * 86_400 * SECOND_NS;
-            let hello = Hello { plimsoll: env!("CARGO_PKG_VERSION").to_owned(), cores: 1, pid: 1, ..Hello::default() };
+            let hello = Hello { version: env!("CARGO_PKG_VERSION").to_owned(), cores: 1, pid: 1, ..Hello::default() };
             SimAgent {
                 agent: Agent::new(hello, clock_offset_ns),
                 clock_offset_ns,

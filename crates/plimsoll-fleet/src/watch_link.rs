@@ -116,12 +116,12 @@ impl<B: Bus> WatchLink<B> {
 
     fn refuse_other_version(&self) -> Result<(), String> {
         let own = env!("CARGO_PKG_VERSION");
-        match self.hello_message().filter(|hello| hello.plimsoll != own) {
+        match self.hello_message().filter(|hello| hello.version != own) {
             None => Ok(()),
             Some(hello) => Err(format!(
                 "the agent on the server's machine runs plimsoll {version}, and this is plimsoll {own}: install the \
                  same version there, or add --watch-copy",
-                version = hello.plimsoll
+                version = hello.version
             )),
         }
     }
@@ -210,7 +210,7 @@ mod tests {
 
     fn simulated_watch_bus(plimsoll: &str) -> SimulatedWatchBus {
         let hello =
-            Hello { plimsoll: plimsoll.to_owned(), cores: 2, pid: 7, system: "there".to_owned(), ..Hello::default() };
+            Hello { version: plimsoll.to_owned(), cores: 2, pid: 7, system: "there".to_owned(), ..Hello::default() };
         SimulatedWatchBus {
             now_ns: 0,
             way_ns: 3 * MILLISECOND_NS,

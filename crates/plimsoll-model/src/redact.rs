@@ -397,18 +397,18 @@ pub fn redact_command_to_program(text: &str) -> String {
 }
 
 /// Longest command that can stay as typed, in characters.
-const COMMAND_CHARS_MAX: usize = 160;
+const UNREDACTED_COMMAND_CHARS_MAX: usize = 160;
 
 /// Redacts a shell command. The command stays as typed if every word is plain, no word names a
 /// secret, and no word is nested shell code. Any other command, and a command longer than
-/// `COMMAND_CHARS_MAX`, is redacted by [`redact_command_to_program`].
+/// `UNREDACTED_COMMAND_CHARS_MAX`, is redacted by [`redact_command_to_program`].
 pub fn redact_command_line(text: &str) -> String {
     let is_plain_word = |typed: &str| {
         let inner = typed.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).unwrap_or(typed);
         let harmless = inner.chars().all(|c| c.is_alphanumeric() || "-_.,:/+~@=%^".contains(c));
         harmless && !inner.is_empty() && redact_word(inner) == inner && !inner.split('=').any(is_secret_name)
     };
-    let shown = text.split_whitespace().all(is_plain_word) && text.chars().count() <= COMMAND_CHARS_MAX;
+    let shown = text.split_whitespace().all(is_plain_word) && text.chars().count() <= UNREDACTED_COMMAND_CHARS_MAX;
     let words: Vec<&str> = text.split_whitespace().collect();
     if shown && !words.is_empty() { words.join(" ") } else { redact_command_to_program(text) }
 }

@@ -187,7 +187,7 @@ pub struct SingleResponse {
     /// The gRPC status, if the response has one.
     pub grpc_status: Option<u16>,
     /// The text of the `grpc-message` field, decoded or empty.
-    pub call_message: Vec<u8>,
+    pub grpc_error_message: Vec<u8>,
     /// The fault in the messages of a gRPC response, although the server sent the gRPC status `OK`;
     /// `None` if the messages have no fault.
     pub call_fault: Option<CallFault>,
@@ -201,11 +201,11 @@ pub struct SingleResponse {
 
 impl SingleResponse {
     fn from_conn(conn: &Conn, status: u16, grpc_status: Option<u16>) -> SingleResponse {
-        let call_message = grpc::decode_percent_encoded_message(conn.grpc_error_message());
+        let grpc_error_message = grpc::decode_percent_encoded_message(conn.grpc_error_message());
         let fields = conn.fields().to_vec();
         let call_fault = conn.grpc_message_fault().filter(|_| grpc_status.is_some());
         let (is_h2, streams_allowed) = (conn.is_h2(), conn.streams_allowed());
-        SingleResponse { status, grpc_status, call_message, call_fault, is_h2, streams_allowed, fields }
+        SingleResponse { status, grpc_status, grpc_error_message, call_fault, is_h2, streams_allowed, fields }
     }
 }
 

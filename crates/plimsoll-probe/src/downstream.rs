@@ -8,7 +8,7 @@
 
 use super::cgroup::{CpuLimit, SAMPLES_PER_SLOW_READING};
 use super::sink::{ReadingExtent, ReadingSchedule, Sink};
-use super::threads::{ThreadReadSchedule, Threads, scale_to_all_threads};
+use super::threads::{ThreadReadSchedule, Threads, thread_scale_factor};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::listener;
 use plimsoll_sys::probe::process::{CpuClock, WaitReason, numbered_entries, read_process_stat};
@@ -147,13 +147,13 @@ impl DownstreamProbe {
 
     fn report_waiting_sessions(&mut self, sink: &mut Sink) {
         let DownstreamProbe { sessions: Some(sessions), turns, buffer, .. } = self else { return };
-        sessions.refresh_seldom(sink, buffer);
+        sessions.refresh_within_budget(sink, buffer);
         turns.begin_sample(sink.extent(), sink.effort(), sessions.list.len());
         sessions.sample(turns, buffer);
         if turns.are_thread_states_due() && sessions.knows_any_wait() {
             let waiting =
                 sessions.count_waiting_threads(turns, [WaitReason::Lock, WaitReason::Sleep], &mut HashMap::new());
-            let each = scale_to_all_threads(std::iter::once(&*sessions), turns);
+            let each = thread_scale_factor(std::iter::once(&*sessions), turns);
             sink.gauge("downstream.threads_waiting", "", waiting.iter().sum::<usize>() as f64 * each);
         }
     }

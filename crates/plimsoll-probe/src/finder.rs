@@ -194,7 +194,8 @@ impl ServerFinder {
                 "no socket of this network namespace listens on {address}: for a server in a container, give --pid"
             ));
         }
-        let SocketHolders { mut pids, denied } = listener::socket_holders(&inodes).map_err(blocked)?;
+        let SocketHolders { mut pids, unreadable_process_count } =
+            listener::socket_holders(&inodes).map_err(blocked)?;
         let me = std::process::id();
         if pids == [me] {
             return Err("this process of plimsoll is itself the server: server and load share one process".into());
@@ -206,7 +207,7 @@ impl ServerFinder {
             pids.retain(|pid| *pid != 1);
         }
         if pids.is_empty() {
-            return Err(if denied > 0 {
+            return Err(if unreadable_process_count > 0 {
                 let owner = user.map_or_else(String::new, |user| format!(" (user {user})"));
                 format!(
                     "the files of the process{owner} that listens on {address} cannot be read: run plimsoll as this \

@@ -11,7 +11,7 @@ use super::sink::{ReadingExtent, ReadingSchedule, Sink};
 use plimsoll_model::{SampleInterval, SampledStack, library_panic};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::process::numbered_entries;
-use plimsoll_sys::sampling::{self, CpuSampler, PERIOD_NS, SamplingRecord};
+use plimsoll_sys::sampling::{self, CPU_SAMPLE_PERIOD_NS, CpuSampler, SamplingRecord};
 use plimsoll_sys::symbols::Symbols;
 use plimsoll_sys::system_text;
 use std::collections::HashMap;
@@ -53,7 +53,15 @@ impl OpenSampleInterval {
         let mut stacks: Vec<SampledStack> = self.stacks.into_iter().map(stack).collect();
         stacks.sort_unstable();
         let (from_ns, to_ns) = (self.from_ns as i64, to_ns as i64);
-        SampleInterval { from_ns, to_ns, period_ns: PERIOD_NS, lost: self.lost, in_kernel, names: self.names, stacks }
+        SampleInterval {
+            from_ns,
+            to_ns,
+            period_ns: CPU_SAMPLE_PERIOD_NS,
+            lost: self.lost,
+            in_kernel,
+            names: self.names,
+            stacks,
+        }
     }
 }
 
@@ -205,7 +213,7 @@ impl Probe for FunctionSampling {
         self.collect_samples();
         let now_ns = monotonic_ns();
         if sink.extent() == ReadingExtent::Edge || now_ns.saturating_sub(self.interval.from_ns) >= SAMPLE_INTERVAL_NS {
-            let in_kernel = self.sampler.as_ref().is_some_and(CpuSampler::in_kernel);
+            let in_kernel = self.sampler.as_ref().is_some_and(CpuSampler::covers_kernel);
             let stretch = std::mem::replace(&mut self.interval, OpenSampleInterval::new(now_ns));
             sink.add_stack_samples(stretch.into_interval(now_ns, in_kernel));
         }

@@ -128,7 +128,7 @@ struct WatchSite {
 
 impl Watcher {
     /// Starts to measure the process that listens on the target's address, or a named process,
-    /// which must exist. Returns `None` if the user asks for no probes (`settings.none`).
+    /// which must exist. Returns `None` if the user asks for no probes (`settings.is_disabled`).
     pub fn begin(
         settings: &ProbesSettings<String>,
         watched: &WatchTarget,

@@ -72,7 +72,7 @@ fn cgroup_limits() -> MachineLimits {
 fn sampling_access() -> SamplingAccess {
     match sampling::CpuSampler::open(std::process::id()) {
         Ok(sampler) if !sampler.needs_thread_ids() => SamplingAccess::AllProcesses,
-        Ok(sampler) => SamplingAccess::OwnProcesses { in_kernel: sampler.in_kernel() },
+        Ok(sampler) => SamplingAccess::OwnProcesses { in_kernel: sampler.covers_kernel() },
         Err(_) => SamplingAccess::Refused,
     }
 }

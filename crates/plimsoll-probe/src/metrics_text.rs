@@ -60,7 +60,7 @@ fn is_runtime_metric(name: &str) -> bool {
 pub enum MetricSelection {
     /// Metrics of runtime, pools, queues and garbage collection.
     Runtime,
-    /// All metrics, for a server without runtime metrics.
+    /// All metrics: the choice for a server whose metrics page has no runtime metrics.
     All,
 }
 

@@ -54,7 +54,7 @@ pub struct PeerProbe {
     look: ReadingSchedule,
     /// Access to other network namespaces, which contain peers of connections that the server may
     /// have opened.
-    elsewhere: Vec<SocketDiagnostics>,
+    foreign_namespaces: Vec<SocketDiagnostics>,
     foreign_schedule: ReadingSchedule,
     /// The owner of each socket, by inode.
     owners: BTreeMap<u32, SocketOwner>,
@@ -117,19 +117,19 @@ struct OutsidePeers {
     /// TCP connections, each as two addresses: the end in a searched namespace, then the peer.
     ends: BTreeSet<(SocketAddr, SocketAddr)>,
     /// Connections over unix sockets to a path without a listener in the client's namespace.
-    files: Vec<UnixConnection>,
+    unix_connections: Vec<UnixConnection>,
 }
 
 impl OutsidePeers {
     fn is_empty(&self) -> bool {
-        self.ends.is_empty() && self.files.is_empty()
+        self.ends.is_empty() && self.unix_connections.is_empty()
     }
 
     /// Whether the network namespace of `asker` contains one of the outside peers or the listener
     /// of an outside peer.
     fn exist_in_namespace(&self, asker: &mut SocketDiagnostics) -> bool {
         let listening = asker.unix_sockets(states::LISTEN).unwrap_or_default();
-        let of_unix = self.files.iter().any(|link| listening.iter().any(|it| link.leads_to(it, false)));
+        let of_unix = self.unix_connections.iter().any(|link| listening.iter().any(|it| link.leads_to(it, false)));
         of_unix || !read_foreign_peers(asker, &self.ends).queued.is_empty()
     }
 }
@@ -210,7 +210,7 @@ impl PeerProbe {
             tables,
             dependency_addresses,
             look: ReadingSchedule::new(1_000_000_000),
-            elsewhere: Vec::new(),
+            foreign_namespaces: Vec::new(),
             foreign_schedule: ReadingSchedule::new(10_000_000_000),
             owners: BTreeMap::new(),
             snapshot: None,
@@ -229,11 +229,11 @@ impl PeerProbe {
         }
         if self.snapshot.is_none() {
             let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let PeerProbe { look, elsewhere, .. } = self;
+            let PeerProbe { look, foreign_namespaces, .. } = self;
             let found =
                 look.read_if_due(sink, || match tables.iter().all(|(pid, table)| is_file_table_denied(*pid, *table)) {
                     true => None,
-                    false => Some(snapshot_candidate_connections(asker, elsewhere, port)),
+                    false => Some(snapshot_candidate_connections(asker, foreign_namespaces, port)),
                 });
             let seen = match found {
                 Some(Some(Ok(seen))) => ConnectionSnapshot { at_ns: now_ns, ..seen },
@@ -256,7 +256,7 @@ impl PeerProbe {
                     askers.retain_mut(|asker| seen.outside.exist_in_namespace(asker));
                     askers
                 });
-                self.elsewhere.extend(found.into_iter().flatten());
+                self.foreign_namespaces.extend(found.into_iter().flatten());
             }
             let inodes: BTreeSet<u32> = seen.candidate_inodes().collect();
             let unknown = inodes.iter().any(|inode| !self.owners.contains_key(inode));
@@ -487,13 +487,14 @@ fn snapshot_candidate_connections(
     }
     let links = unix_connections(asker);
     let mut listening = asker.unix_sockets(states::LISTEN).unwrap_or_default();
-    outside.files = links.iter().filter(|link| !listening.iter().any(|it| link.leads_to(it, true))).cloned().collect();
+    outside.unix_connections =
+        links.iter().filter(|link| !listening.iter().any(|it| link.leads_to(it, true))).cloned().collect();
     for asker in elsewhere.iter_mut() {
         let far = asker.unix_sockets(states::LISTEN).unwrap_or_default();
-        let wanted = |it: &UnixSocket| outside.files.iter().any(|link| link.leads_to(it, false));
+        let wanted = |it: &UnixSocket| outside.unix_connections.iter().any(|link| link.leads_to(it, false));
         listening.extend(far.into_iter().filter(wanted));
     }
-    outside.files.retain(|link| !listening.iter().any(|it| link.leads_to(it, false)));
+    outside.unix_connections.retain(|link| !listening.iter().any(|it| link.leads_to(it, false)));
     let mut foreign_accept_queues = BTreeMap::new();
     for asker in elsewhere {
         let far = read_foreign_peers(asker, &outside.ends);
@@ -509,7 +510,7 @@ fn snapshot_candidate_connections(
     let mut connections: Vec<CandidateConnection> = found.into_iter().map(|(_, connection)| connection).collect();
     connections.extend(links.into_iter().map(|link| {
         let peer = PeerAddress::Unix(link.name());
-        CandidateConnection { inode: link.opener, peer, traffic: None, lifetime_traffic: None }
+        CandidateConnection { inode: link.opening_inode, peer, traffic: None, lifetime_traffic: None }
     }));
     for listener in listening {
         if let Some(count) = listener.receive_queue {

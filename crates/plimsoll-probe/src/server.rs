@@ -5,12 +5,12 @@ use super::downstream::{DependencyAddresses, DownstreamProbe};
 use super::finder::{FoundServer, ServerFinder};
 use super::probe::{LiveServerCpu, Probe};
 use super::sink::{ReadingExtent, ReadingSchedule, Sink};
-use super::threads::{BUSY_CORE_SHARE_MIN, ThreadReadSchedule, Threads, scale_to_all_threads};
+use super::threads::{BUSY_CORE_SHARE_MIN, ThreadReadSchedule, Threads, thread_scale_factor};
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::process::{
-    CpuClock, Stat, WaitReason, file_tables, files_open, numbered_entries, page_bytes, parse_files_max, parse_stat,
-    read_process_stat, ticks_per_second,
+    CpuClock, Stat, WaitReason, file_table_tids, numbered_entries, open_file_count, page_bytes, parse_files_max,
+    parse_stat, read_process_stat, ticks_per_second,
 };
 use plimsoll_sys::probe::sockets::SocketDiagnostics;
 use plimsoll_sys::probe::{ProcFile, listener};
@@ -63,7 +63,7 @@ struct ServerProcess {
     threads: Threads,
     /// The id of one thread for each file table of the process; each table is read through its
     /// thread.
-    tables: Vec<u32>,
+    file_table_tids: Vec<u32>,
     files_max: Option<u64>,
     /// The number of readings so far that included more than the CPU time.
     looks: u64,
@@ -72,7 +72,7 @@ struct ServerProcess {
 /// How much data about a process one reading has read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReadDepth {
-    /// The process has ended, so nothing was read.
+    /// The process has ended.
     Gone,
     /// Only the CPU clock was read.
     Clock,
@@ -127,7 +127,7 @@ pub struct ServerProbe {
     recent: VecDeque<(u64, u64)>,
     rescan: ReadingSchedule,
     seek: ReadingSchedule,
-    files: ReadingSchedule,
+    open_files_schedule: ReadingSchedule,
     /// The dependencies of the server; `None` if the target is on another machine.
     downstream: Option<DownstreamProbe>,
     before_ns: u64,
@@ -147,7 +147,7 @@ impl ServerProcess {
         let files_max = std::fs::read(format!("/proc/{pid}/limits")).ok().and_then(|text| parse_files_max(&text));
         let mut threads = Threads::new(pid);
         threads.refresh(from_birth, buffer);
-        let tables = file_tables(pid, threads.list.iter().map(|thread| thread.tid));
+        let file_table_tids = file_table_tids(pid, threads.list.iter().map(|thread| thread.tid));
         Ok(ServerProcess {
             pid,
             name,
@@ -159,7 +159,7 @@ impl ServerProcess {
             base_ns,
             cpu_ns: 0,
             threads,
-            tables,
+            file_table_tids,
             files_max,
             looks: 0,
         })
@@ -244,7 +244,7 @@ impl ServerProbe {
             rescan: ReadingSchedule::new(1_000_000_000),
             // A server that ended may restart at once, so the search for its successor runs often.
             seek: ReadingSchedule::with_core_divisor(100_000_000, 100),
-            files: ReadingSchedule::new(200_000_000),
+            open_files_schedule: ReadingSchedule::new(200_000_000),
             downstream: port.map(DownstreamProbe::new),
             before_ns: 0,
             buffer,
@@ -297,7 +297,7 @@ impl ServerProbe {
         }
         self.parents = parents;
         for member in &mut self.members {
-            member.tables = file_tables(member.pid, member.threads.list.iter().map(|thread| thread.tid));
+            member.file_table_tids = file_table_tids(member.pid, member.threads.list.iter().map(|thread| thread.tid));
         }
         self.publish_file_tables();
     }
@@ -324,7 +324,8 @@ impl ServerProbe {
     }
 
     fn publish_file_tables(&self) {
-        let all = self.members.iter().flat_map(|member| member.tables.iter().map(|table| (member.pid, *table)));
+        let all =
+            self.members.iter().flat_map(|member| member.file_table_tids.iter().map(|table| (member.pid, *table)));
         *self.tables.lock().unwrap_or_else(PoisonError::into_inner) = all.collect();
     }
 
@@ -451,7 +452,7 @@ impl ServerProbe {
     /// the counts are scaled up to all threads.
     fn report_thread_states(&self, sink: &mut Sink) {
         let (turns, all) = (&self.turns, || self.members.iter().map(|member| &member.threads));
-        let each = scale_to_all_threads(all(), turns);
+        let each = thread_scale_factor(all(), turns);
         let of_all = |count: usize| count as f64 * each;
         let in_state = |state: u8| of_all(all().map(|threads| threads.count_in_state(turns, state)).sum());
         sink.gauge("server.threads_runnable", "", in_state(b'R'));
@@ -501,12 +502,14 @@ impl ServerProbe {
         let members = &self.members;
         // If the server has several file tables, the table with the largest share of used files is
         // reported.
-        let read = self.files.read_if_due(sink, || {
+        let read = self.open_files_schedule.read_if_due(sink, || {
             let mut fullest: Option<(u64, u64)> = None;
             let mut denied = false;
-            for (member, table) in members.iter().flat_map(|member| member.tables.iter().map(move |t| (member, *t))) {
+            for (member, table) in
+                members.iter().flat_map(|member| member.file_table_tids.iter().map(move |t| (member, *t)))
+            {
                 let max = member.files_max.unwrap_or(u64::MAX);
-                match files_open(member.pid, table) {
+                match open_file_count(member.pid, table) {
                     Ok(open) => {
                         let share = |of: (u64, u64)| of.0 as f64 / of.1 as f64;
                         if fullest.is_none_or(|most| share((open, max)) > share(most)) {

@@ -86,12 +86,12 @@ impl Sink {
     pub fn begin_sample(&mut self, now_ns: u64, edge: bool) {
         if self.extent == ReadingExtent::Edge {
             // A sample at the start or end of a load costs no budget, because no load runs then.
-            self.budget.add_cpu_ns(thread_cpu_ns().saturating_sub(self.began_cpu_ns));
+            self.budget.refund_cpu_ns(thread_cpu_ns().saturating_sub(self.began_cpu_ns));
         }
         self.began_cpu_ns = thread_cpu_ns();
         (self.before_ns, self.now_ns) = (self.now_ns, now_ns);
         self.round += 1;
-        self.budget.add_elapsed_time(now_ns);
+        self.budget.grant_until(now_ns);
         self.budget.cap_unused_budget(thread_cpu_ns());
         self.extent = match self.budget.left_ns(thread_cpu_ns()) {
             _ if edge => ReadingExtent::Edge,
@@ -231,9 +231,9 @@ fn is_in_table(name: &str, kind: SeriesKind, unit: &str) -> bool {
 /// A budget of CPU time for readings: a share of a core. Unused budget accumulates up to a limit.
 pub struct CpuBudget {
     effort: ProbeEffort,
-    passed_ns: u64,
+    last_grant_ns: u64,
     granted_ns: u64,
-    spent_before_ns: u64,
+    start_cpu_ns: u64,
 }
 
 impl CpuBudget {
@@ -246,30 +246,30 @@ impl CpuBudget {
     const SAVED_BUDGET_NS_MAX: u64 = 10_000_000;
 
     pub fn new(now_ns: u64, cpu_ns: u64, effort: ProbeEffort) -> CpuBudget {
-        CpuBudget { effort, passed_ns: now_ns, granted_ns: Self::SAVED_BUDGET_NS_MAX, spent_before_ns: cpu_ns }
+        CpuBudget { effort, last_grant_ns: now_ns, granted_ns: Self::SAVED_BUDGET_NS_MAX, start_cpu_ns: cpu_ns }
     }
 
     /// Adds the share of a core that the budget grants for the time since the last call.
-    pub fn add_elapsed_time(&mut self, now_ns: u64) {
+    pub fn grant_until(&mut self, now_ns: u64) {
         self.granted_ns +=
-            now_ns.saturating_sub(self.passed_ns) * self.effort.cpu_budget_factor() / Self::CORE_SHARE_DIVISOR;
-        self.passed_ns = now_ns;
+            now_ns.saturating_sub(self.last_grant_ns) * self.effort.cpu_budget_factor() / Self::CORE_SHARE_DIVISOR;
+        self.last_grant_ns = now_ns;
     }
 
     /// Adds `cpu_ns` to the budget, for readings whose CPU time does not count against the budget.
-    pub fn add_cpu_ns(&mut self, cpu_ns: u64) {
+    pub fn refund_cpu_ns(&mut self, cpu_ns: u64) {
         self.granted_ns += cpu_ns;
     }
 
     /// Returns the remaining budget, ns, when the thread has used the CPU time `cpu_ns`; 0 if the
     /// budget is exceeded.
     pub fn left_ns(&self, cpu_ns: u64) -> u64 {
-        self.granted_ns.saturating_sub(cpu_ns.saturating_sub(self.spent_before_ns))
+        self.granted_ns.saturating_sub(cpu_ns.saturating_sub(self.start_cpu_ns))
     }
 
     /// Reduces unused budget to at most `SAVED_BUDGET_NS_MAX`.
     pub fn cap_unused_budget(&mut self, cpu_ns: u64) {
-        self.granted_ns = self.granted_ns.min(cpu_ns.saturating_sub(self.spent_before_ns) + Self::SAVED_BUDGET_NS_MAX);
+        self.granted_ns = self.granted_ns.min(cpu_ns.saturating_sub(self.start_cpu_ns) + Self::SAVED_BUDGET_NS_MAX);
     }
 }
 

@@ -59,13 +59,13 @@ fn unused_budget_accumulates_up_to_a_limit() {
         (held - held / 4, 0, 0)
     );
     // Unused CPU budget never exceeds the initial budget.
-    budget.add_elapsed_time(100 * second);
+    budget.grant_until(100 * second);
     budget.cap_unused_budget(700);
     assert_eq!(budget.left_ns(700), held);
     // A reading that uses all of its budget gets less than a hundredth of a core.
     let mut cpu_ns = 700;
     for tenth in 0..600 {
-        budget.add_elapsed_time(100 * second + tenth * second / 10);
+        budget.grant_until(100 * second + tenth * second / 10);
         budget.cap_unused_budget(cpu_ns);
         cpu_ns += budget.left_ns(cpu_ns);
     }

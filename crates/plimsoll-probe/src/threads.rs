@@ -52,12 +52,12 @@ pub struct Thread {
     pub wait_ns: u64,
     switches_base: Option<(u64, u64)>,
     switches: (u64, u64),
-    /// The thread's state as in `/proc` (such as `R`), read in the round `state_of`
+    /// The thread's state as in `/proc` (such as `R`), read in the round `state_round`
     /// ([`ThreadReadSchedule`]).
     state: u8,
-    state_of: u64,
+    state_round: u64,
     waits_for: Option<WaitReason>,
-    call: Option<ProcFile>,
+    syscall: Option<ProcFile>,
     futex_place: Option<FutexAddress>,
     gone: bool,
 }
@@ -159,7 +159,7 @@ impl ThreadReadSchedule {
 
 /// Returns the number of all threads, divided by the number of threads whose states the current
 /// round has read.
-pub fn scale_to_all_threads<'a>(all: impl Iterator<Item = &'a Threads>, turns: &ThreadReadSchedule) -> f64 {
+pub fn thread_scale_factor<'a>(all: impl Iterator<Item = &'a Threads>, turns: &ThreadReadSchedule) -> f64 {
     let counts = all.map(|threads| (threads.list.len(), threads.threads_with_state(turns).count()));
     let (watched, told) = counts.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
     watched as f64 / told.max(1) as f64
@@ -215,7 +215,7 @@ impl Threads {
 
     /// Updates the list of threads as often as the CPU budget allows, for a process whose number of
     /// threads is unknown.
-    pub fn refresh_seldom(&mut self, sink: &Sink, buffer: &mut Vec<u8>) {
+    pub fn refresh_within_budget(&mut self, sink: &Sink, buffer: &mut Vec<u8>) {
         self.refresh_if_count_changed(u64::MAX, sink, buffer);
     }
 
@@ -261,7 +261,7 @@ impl Threads {
     /// Returns the threads whose states were read in the current round, which are the threads that
     /// the next report counts.
     pub fn threads_with_state(&self, turns: &ThreadReadSchedule) -> impl Iterator<Item = &Thread> {
-        self.list.iter().filter(move |thread| thread.state_of == turns.round)
+        self.list.iter().filter(move |thread| thread.state_round == turns.round)
     }
 
     /// Counts the threads that wait for each of the reasons `kinds`, among the threads whose states
@@ -357,9 +357,9 @@ impl Thread {
             switches_base: from_birth.then_some((0, 0)),
             switches: (0, 0),
             state: b'?',
-            state_of: 0,
+            state_round: 0,
             waits_for: None,
-            call: None,
+            syscall: None,
             futex_place: None,
             gone: false,
         })
@@ -398,7 +398,7 @@ impl Thread {
             return;
         };
         let Status { state, switches_voluntary, switches_involuntary } = status;
-        (self.state, self.state_of) = (state, telling);
+        (self.state, self.state_round) = (state, telling);
         if self.wait_channel.is_none() {
             self.wait_channel = ProcFile::open(format!("/proc/{pid}/task/{}/wchan", self.tid)).ok();
         }
@@ -406,12 +406,12 @@ impl Thread {
             self.wait_channel.as_ref().and_then(|source| source.read(buffer).ok()).and_then(parse_wait_channel);
         self.futex_place = None;
         if self.waits_for == Some(WaitReason::Lock) {
-            if self.call.is_none() {
-                self.call = ProcFile::open(format!("/proc/{pid}/task/{}/syscall", self.tid)).ok();
+            if self.syscall.is_none() {
+                self.syscall = ProcFile::open(format!("/proc/{pid}/task/{}/syscall", self.tid)).ok();
             }
             // The file `/proc/PID/task/TID/syscall` is readable only with the right to trace the
             // process.
-            let call = self.call.as_ref().and_then(|source| source.read(buffer).ok());
+            let call = self.syscall.as_ref().and_then(|source| source.read(buffer).ok());
             self.futex_place = call.and_then(parse_futex_address);
         }
         self.stem.get_or_insert_with(|| name_without_number(&read_thread_name(pid, self.tid)));

@@ -204,7 +204,7 @@ fn setting_elasticity_text(varied: &SettingEffect) -> String {
                 None => "",
             }
         ),
-        None => "the elasticity is not known: fewer than two loads with the setting are valid".to_owned(),
+        None => "the elasticity is not known: it needs valid loads at two or more values of the setting".to_owned(),
     }
 }
 

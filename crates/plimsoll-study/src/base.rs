@@ -74,8 +74,8 @@ impl ResolvedTarget {
             (None, []) => return Err(Failure::usage("the traffic has no request to send")),
         }
         let fixed = FixedSettings {
-            threads: settings.injector.workers.is_some(),
-            connections: settings.connections_max.is_some(),
+            is_thread_count_fixed: settings.injector.workers.is_some(),
+            is_connection_count_fixed: settings.connections_max.is_some(),
         };
         Ok(ResolvedTarget { plan, injector, local, allow_public: settings.public, fixed })
     }

@@ -11,7 +11,7 @@
 //! here: the output and the timeouts of a build (`subject`).
 
 use crate::self_process;
-use plimsoll_sys::group::{self, NewDescendants};
+use plimsoll_sys::group::{self, DescendantSet};
 use plimsoll_sys::system_text;
 use plimsoll_sys::{process, signal};
 use std::ffi::{OsStr, OsString};
@@ -93,13 +93,13 @@ pub fn run_keeper_if_requested() {
         // plimsoll writes no bytes to the pipe, so the read returns only when plimsoll has exited.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         PARENT_EXITED.store(true, Ordering::SeqCst);
-        let _ = NewDescendants::all_descendants().end(|| GRACEFUL_EXIT_TIMEOUT);
+        let _ = DescendantSet::all_descendants().end(|| GRACEFUL_EXIT_TIMEOUT);
         std::process::exit(1);
     });
     while let Some((pid, status)) = group::wait_for_ended_child() {
         if pid == child {
             if left == OrphanPolicy::End || PARENT_EXITED.load(Ordering::SeqCst) {
-                let _ = NewDescendants::all_descendants().end(|| GRACEFUL_EXIT_TIMEOUT);
+                let _ = DescendantSet::all_descendants().end(|| GRACEFUL_EXIT_TIMEOUT);
             }
             group::end_like_process(status);
         }

@@ -32,16 +32,16 @@ const TLS_BYTES: u64 = 8 << 10;
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionLimits {
     /// The limit of open files for a process, or for a thread with its own file table.
-    pub files: u64,
+    pub files_max: u64,
     /// Whether a thread can have its own file table.
-    pub own_tables: bool,
+    pub has_own_file_tables: bool,
     /// The number of local ports that one source address can use for connections to one target
     /// address.
     pub ports: u64,
     /// The longest accept queue of a listener on this machine (net.core.somaxconn).
     pub backlog: u64,
     /// Memory available on this machine, bytes; 0 if unknown.
-    pub memory_bytes: u64,
+    pub memory_available_bytes: u64,
 }
 
 impl ConnectionLimits {
@@ -49,24 +49,24 @@ impl ConnectionLimits {
     pub fn limits_of_machine() -> ConnectionLimits {
         let trial = std::thread::Builder::new().spawn(|| process::unshare_file_table(None).is_ok());
         ConnectionLimits {
-            files: process::raise_open_files_limit(),
-            own_tables: trial.ok().and_then(|thread| thread.join().ok()).unwrap_or(false),
+            files_max: process::raise_open_files_limit(),
+            has_own_file_tables: trial.ok().and_then(|thread| thread.join().ok()).unwrap_or(false),
             ports: process::local_port_count(),
             backlog: process::backlog_max(),
-            memory_bytes: process::memory_available_bytes(),
+            memory_available_bytes: process::memory_available_bytes(),
         }
     }
 
     /// Returns the largest number of connections of one thread: the limit of open files minus
     /// descriptors for other uses.
     fn connections_per_thread_max(&self) -> u64 {
-        self.files.saturating_sub(RESERVED_FILE_DESCRIPTORS)
+        self.files_max.saturating_sub(RESERVED_FILE_DESCRIPTORS)
     }
 
     /// Returns the number of threads, each with its own file table, that `connections` need; 1 if
     /// threads cannot have their own tables.
     pub fn thread_count_for_connections(&self, connections: u64) -> u64 {
-        match self.own_tables {
+        match self.has_own_file_tables {
             true => connections.div_ceil(self.connections_per_thread_max().max(1)).min(THREADS_MAX),
             false => 1,
         }
@@ -77,9 +77,9 @@ impl ConnectionLimits {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FixedSettings {
     /// Whether the user fixed the number of threads (-t).
-    pub threads: bool,
+    pub is_thread_count_fixed: bool,
     /// Whether the user fixed the number of connections of an open load (--max-connections).
-    pub connections: bool,
+    pub is_connection_count_fixed: bool,
 }
 
 /// Adapts the plan and the generator settings to the limits of the machine. Returns one sentence
@@ -96,14 +96,14 @@ pub fn fit_to_machine(
         LoadShape::Closed { users } => Some(users.max() as u64),
         LoadShape::Open { .. } | LoadShape::ArrivalTimes { .. } => None,
     };
-    if closed.is_none() && !fixed.connections {
-        let tables = if limits.own_tables { u64::from(injector.workers) } else { 1 };
+    if closed.is_none() && !fixed.is_connection_count_fixed {
+        let tables = if limits.has_own_file_tables { u64::from(injector.workers) } else { 1 };
         let room = u32::try_from((limits.connections_per_thread_max() * tables).max(1)).unwrap_or(u32::MAX);
         if plan.connection_plan.connections_max > room {
             plan.connection_plan.connections_max = room;
             said.push(format!(
                 "plimsoll opens at most {room} connections: the limit of open files is {files_max} (ulimit -n)",
-                files_max = limits.files
+                files_max = limits.files_max
             ));
         }
     }
@@ -128,11 +128,11 @@ pub fn fit_to_machine(
     // responses are late, so the number is known only for a closed loop.
     if let Some(users) = closed {
         let bytes = users * (CONNECTION_BYTES + if plan.connection_plan.tls.is_some() { TLS_BYTES } else { 0 });
-        if limits.memory_bytes > 0 && bytes > limits.memory_bytes {
+        if limits.memory_available_bytes > 0 && bytes > limits.memory_available_bytes {
             return Err(format!(
                 "{users} connections need about {needed_mb} MB of memory, and only {free_mb} MB are free",
                 needed_mb = bytes >> 20,
-                free_mb = limits.memory_bytes >> 20
+                free_mb = limits.memory_available_bytes >> 20
             ));
         }
     }
@@ -145,20 +145,20 @@ fn adapt_to_open_files_limit(
     connections: u64,
     limits: &ConnectionLimits,
 ) -> Result<Option<String>, String> {
-    let (room, files) = (limits.connections_per_thread_max(), limits.files);
-    let tables = if limits.own_tables { u64::from(injector.workers.max(1)) } else { 1 };
+    let (room, files) = (limits.connections_per_thread_max(), limits.files_max);
+    let tables = if limits.has_own_file_tables { u64::from(injector.workers.max(1)) } else { 1 };
     if connections.div_ceil(tables) <= room {
         return Ok(None);
     }
     let threads = limits.thread_count_for_connections(connections);
     if threads * room < connections {
-        let most = if limits.own_tables { THREADS_MAX * room } else { room };
+        let most = if limits.has_own_file_tables { THREADS_MAX * room } else { room };
         return Err(format!(
             "{connections} connections need more open files than the limit of {files} allows: use at most {most} \
              connections, or raise the limit (ulimit -n)"
         ));
     }
-    if fixed.threads {
+    if fixed.is_thread_count_fixed {
         return Err(format!(
             "{connections} connections need {threads} threads with up to {files} open files each: give -t \
             {threads}, or leave -t out"
@@ -216,8 +216,13 @@ mod tests {
     use super::*;
     use plimsoll_model::{LoadCurve, TlsSpec};
 
-    const TEST_LIMITS: ConnectionLimits =
-        ConnectionLimits { files: 20_000, own_tables: true, ports: 28_232, backlog: 4096, memory_bytes: 8 << 30 };
+    const TEST_LIMITS: ConnectionLimits = ConnectionLimits {
+        files_max: 20_000,
+        has_own_file_tables: true,
+        ports: 28_232,
+        backlog: 4096,
+        memory_available_bytes: 8 << 30,
+    };
 
     fn closed_plan(users: f64, addresses: &[&str]) -> Plan {
         let addresses = addresses.iter().map(|a| a.parse().expect("an address")).collect();
@@ -246,10 +251,10 @@ mod tests {
     #[test]
     fn plans_are_adapted_to_the_machine_or_refused() {
         let (v4, v6, far) = (&["127.0.0.1:80"][..], &["[::1]:80"][..], &["10.0.0.1:80"][..]);
-        let free = FixedSettings { threads: false, connections: true };
-        let fixed = FixedSettings { threads: true, ..free };
-        let few = ConnectionLimits { files: 64, ..TEST_LIMITS };
-        let old = ConnectionLimits { own_tables: false, ..TEST_LIMITS };
+        let free = FixedSettings { is_thread_count_fixed: false, is_connection_count_fixed: true };
+        let fixed = FixedSettings { is_thread_count_fixed: true, ..free };
+        let few = ConnectionLimits { files_max: 64, ..TEST_LIMITS };
+        let old = ConnectionLimits { has_own_file_tables: false, ..TEST_LIMITS };
         let close = |mut plan: Plan| {
             plan.connection_plan.keep_alive = false;
             plan
@@ -273,7 +278,7 @@ mod tests {
             "no file at all",
             closed_plan(1.0, v4),
             free,
-            ConnectionLimits { files: 32, ..TEST_LIMITS },
+            ConnectionLimits { files_max: 32, ..TEST_LIMITS },
             Err("ulimit -n"),
         );
         check("one table", closed_plan(50_000.0, v4), free, old, Err("at most 19968"));
@@ -290,7 +295,7 @@ mod tests {
         check("short-lived", close(closed_plan(10.0, v4)), free, TEST_LIMITS, Ok((1, 254, "127.0.0.254")));
         check("short-lived far", close(closed_plan(10.0, far)), free, TEST_LIMITS, Ok((1, 0, "")));
         check("all at once", close(closed_plan(5000.0, far)), free, TEST_LIMITS, Ok((1, 0, "somaxconn")));
-        let small = ConnectionLimits { memory_bytes: 64 << 20, ..TEST_LIMITS };
+        let small = ConnectionLimits { memory_available_bytes: 64 << 20, ..TEST_LIMITS };
         check("memory", closed_plan(5_000.0, v4), free, small, Ok((1, 0, "")));
         check("memory for TLS", tls(closed_plan(5_000.0, v4)), free, small, Err("memory"));
     }
@@ -300,13 +305,19 @@ mod tests {
         let mut plan = closed_plan(1.0, &["127.0.0.1:80"]);
         plan.load.shape =
             LoadShape::Open { rate: LoadCurve::constant(100.0), arrivals: plimsoll_model::ArrivalSpacing::Constant };
-        let few = ConnectionLimits { files: 64, ..TEST_LIMITS };
+        let few = ConnectionLimits { files_max: 64, ..TEST_LIMITS };
         let mut injector = Injector::default();
         let said = fit_to_machine(&mut plan, &mut injector, FixedSettings::default(), true, &few).expect("fits");
         assert!(plan.connection_plan.connections_max == 32 && said.len() == 1, "{said:?}");
         plan.connection_plan.connections_max = 100;
-        fit_to_machine(&mut plan, &mut injector, FixedSettings { connections: true, threads: false }, true, &few)
-            .expect("fits");
+        fit_to_machine(
+            &mut plan,
+            &mut injector,
+            FixedSettings { is_connection_count_fixed: true, is_thread_count_fixed: false },
+            true,
+            &few,
+        )
+        .expect("fits");
         assert_eq!((plan.connection_plan.connections_max, injector.workers), (100, 4));
     }
 }

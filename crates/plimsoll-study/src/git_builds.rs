@@ -125,7 +125,7 @@ pub fn build_revisions(
                 &log,
             )?;
         }
-        let command = subject::command_in_folder(&folder, &subject::start_command(start, port));
+        let command = subject::command_in_folder(&folder, &subject::server_start_command(start, port));
         sides[number] = Some(RevisionSide { name, record: format!("git:{commit}"), command });
     }
     Ok(Some(RevisionBuilds { sides, warnings: warnings.into_iter().collect(), _worktrees: worktrees }))

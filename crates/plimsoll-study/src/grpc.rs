@@ -203,12 +203,12 @@ fn reflected_schema_at_path(
                 "the server's reflection did not describe the messages within {seconds} s"
             )));
         }
-        let GrpcCallResult { grpc_status, is_stated, http_status, content: heard } =
+        let GrpcCallResult { grpc_status, has_grpc_status, http_status, content: heard } =
             answer.map_err(ReflectionFailure::Unreached)?;
         match grpc_status {
             GrpcStatus::Ok => {}
             GrpcStatus::Unimplemented => return Err(ReflectionFailure::Unimplemented),
-            _ if !is_stated => {
+            _ if !has_grpc_status => {
                 return Err(ReflectionFailure::NotGrpc(format!(
                     "the server's response has no gRPC status (HTTP {http_status}), so it does not speak gRPC"
                 )));
@@ -254,7 +254,7 @@ pub fn refuse_unhealthy(plan: &Plan) -> Result<(), Failure> {
 /// status, and the content of the response.
 struct GrpcCallResult {
     grpc_status: GrpcStatus,
-    is_stated: bool,
+    has_grpc_status: bool,
     http_status: u16,
     content: Vec<u8>,
 }
@@ -297,7 +297,7 @@ fn send_grpc_call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> 
                 let grpc_status = said.unwrap_or(GrpcStatus::from_http_status(reply.status));
                 return Ok(GrpcCallResult {
                     grpc_status,
-                    is_stated: said.is_some(),
+                    has_grpc_status: said.is_some(),
                     http_status: reply.status,
                     content: heard,
                 });

@@ -53,7 +53,8 @@ pub fn cpu_profile_of_run(experiment: &Experiment, path: &Path) -> Option<(Profi
     Some((profile, profiles.requests.last().copied().unwrap_or(0.0)))
 }
 
-/// Reads all profiles next to a run file; `None` if the run requested no profiles.
+/// Reads all profiles next to a run file; `None` for a comparison, and if the run
+/// has no profiles.
 pub fn read_load_profiles(experiment: &Experiment, path: Option<&Path>) -> Option<Assessment<SingleTargetProfiles>> {
     let recorded = experiment.spec.profiles_spec().filter(|_| experiment.spec.blocks_spec().is_none())?;
     let stretches = ProfilingSchedule::new(recorded.seconds);

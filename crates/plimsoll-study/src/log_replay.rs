@@ -73,7 +73,7 @@ pub fn check_strict(args: &LogReadingSettings, counts: &LogLineCounts) -> Result
 }
 
 /// Returns an error if no log line could be parsed, which means that the logs have another format.
-pub fn refuse_unparsed_logs(counts: &LogLineCounts) -> Result<(), Failure> {
+pub fn refuse_if_no_line_parsed(counts: &LogLineCounts) -> Result<(), Failure> {
     if counts.unparsed == counts.read {
         let first = counts.first.as_ref().map_or(String::new(), |(place, text)| format!("; {place}: \"{text}\""));
         return Err(Failure::cannot_start(format!(
@@ -87,7 +87,7 @@ pub fn refuse_unparsed_logs(counts: &LogLineCounts) -> Result<(), Failure> {
 
 /// Reads the logs and returns the load that replays their requests. Prints a summary to standard
 /// error unless `quiet`.
-pub fn load_from_logs(
+pub fn traffic_from_logs(
     replay: &ReplaySettings<String>,
     seed: u64,
     redact: RedactionLevel,
@@ -166,7 +166,7 @@ pub fn read_requests(
         logs.for_each_request(|entry, _| gathering.add(entry), |read, length| progress.show_bytes_read(read, length))?;
     progress.clear();
     check_strict(choice.reading, &counts)?;
-    refuse_unparsed_logs(&counts)?;
+    refuse_if_no_line_parsed(&counts)?;
     let gathered = gathering.finish().map_err(|error| {
         Failure::cannot_start(format!("{error}: use fewer requests of the log (--only, --skip, or a shorter log)"))
     })?;

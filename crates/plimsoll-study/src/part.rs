@@ -28,8 +28,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The only argument of a part (a process that sends one share of a load). The argument takes the
 /// position of a command such as `run`.
 const PART_ARGUMENT: &str = "carry-out-part";
-/// The largest length of an encoded plan, bytes (4 GiB). If the announced length of a plan is
-/// larger, the task is invalid.
+/// The largest length of an encoded plan or injector, bytes (4 GiB). If the announced length of a
+/// plan is larger, the task is invalid.
 const ENCODED_PLAN_BYTES_MAX: u64 = 4 << 30;
 
 /// The task of a part (a process that sends one share of a load).

@@ -12,7 +12,7 @@
 
 use crate::self_process;
 use plimsoll_model::intervention::{DEPENDENCY_PAUSE_NS, DEPENDENCY_PAUSE_PERIOD_NS};
-use plimsoll_sys::pause::PausableProcessHandle;
+use plimsoll_sys::pause::ProcessHandle;
 use plimsoll_sys::{process, signal};
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -53,11 +53,11 @@ fn parse_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Vec<
     (!processes.is_empty()).then_some(processes)
 }
 
-/// The processes that the pauser stops. Dropping a `StoppedProcesses` resumes all of its processes,
-/// also during a panic.
-struct StoppedProcesses(Vec<PausableProcessHandle>);
+/// The processes that the pauser stops. Dropping a `PausableProcesses` resumes all of its
+/// processes, also during a panic.
+struct PausableProcesses(Vec<ProcessHandle>);
 
-impl StoppedProcesses {
+impl PausableProcesses {
     fn stop(&self) {
         // Errors are ignored: a process that has ended need not be stopped.
         self.0.iter().for_each(|process| _ = process.stop());
@@ -68,7 +68,7 @@ impl StoppedProcesses {
     }
 }
 
-impl Drop for StoppedProcesses {
+impl Drop for PausableProcesses {
     fn drop(&mut self) {
         self.resume();
     }
@@ -80,9 +80,9 @@ pub fn run_pauser_if_requested() {
     let Some(processes) = parse_arguments(std::env::args_os()) else { return };
     process::set_process_name(c"stopper");
     signal::ignore_user_signals();
-    let held: Result<Vec<PausableProcessHandle>, _> =
-        processes.iter().map(|(pid, ticks)| PausableProcessHandle::open_process(*pid, *ticks)).collect();
-    let Ok(held) = held.map(StoppedProcesses) else { std::process::exit(2) };
+    let held: Result<Vec<ProcessHandle>, _> =
+        processes.iter().map(|(pid, ticks)| ProcessHandle::open_process(*pid, *ticks)).collect();
+    let Ok(held) = held.map(PausableProcesses) else { std::process::exit(2) };
     let mut out = std::io::stdout();
     if out.write_all(b"+").and_then(|()| out.flush()).is_err() || std::io::stdin().read_exact(&mut [0]).is_err() {
         std::process::exit(1);
@@ -98,7 +98,7 @@ pub fn run_pauser_if_requested() {
 }
 
 /// Stops and resumes the processes periodically until the pipe to plimsoll closes.
-fn pause_periodically(processes: &StoppedProcesses, over: &Receiver<()>) {
+fn pause_periodically(processes: &PausableProcesses, over: &Receiver<()>) {
     let waits = |ns: u64| {
         over.recv_timeout(Duration::from_nanos(ns)).is_err_and(|why| why == std::sync::mpsc::RecvTimeoutError::Timeout)
     };

@@ -192,7 +192,7 @@ impl PreflightRequest {
             })?;
         if reply.grpc_status.is_some() {
             // A gRPC body is binary, so the gRPC status message is shown instead.
-            kept.clone_from(&reply.call_message);
+            kept.clone_from(&reply.grpc_error_message);
             kept.truncate(KEPT_RESPONSE_BYTES);
         }
         // Over HTTP/2 the header fields arrive separately from the content, so a status line is put

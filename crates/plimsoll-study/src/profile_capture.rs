@@ -233,7 +233,7 @@ fn store_profile(
         let written = std::fs::File::create_new(&file).and_then(|mut file| file.write_all(&bytes));
         written.map(|()| name).map_err(|e| format!("'{}' cannot be written: {}", file.display(), system_text(&e)))
     });
-    recording.record_remark(ExperimentEvent::Profile(ProfileRecord { tag, kind: kind.to_owned(), trial, file }));
+    recording.record_event(ExperimentEvent::Profile(ProfileRecord { tag, kind: kind.to_owned(), trial, file }));
 }
 
 /// Returns the file name of a profile. For example, a profile next to the run file

@@ -7,7 +7,7 @@ use crate::base::{ResolvedTarget, authorization_from_url};
 use crate::pprof::Endpoint;
 use crate::preflight::run_preflight;
 use crate::profile_capture::RequestedProfiles;
-use crate::runner::builds::BuildTarget;
+use crate::runner::builds::ComparisonTarget;
 use crate::script_run::{ScriptRun, into_author_factory};
 use crate::subject;
 use plimsoll_analysis::Sentence;
@@ -26,7 +26,7 @@ pub fn resolve_targets(
     arms: &[Arm<Plan>],
     settings: &ExperimentSettings<String>,
     criterion: Criterion,
-) -> Result<Vec<BuildTarget>, Failure> {
+) -> Result<Vec<ComparisonTarget>, Failure> {
     let commands = [&settings.builds.a, &settings.builds.b];
     let mut targets = Vec::with_capacity(arms.len());
     for (number, arm) in arms.iter().enumerate() {
@@ -37,8 +37,8 @@ pub fn resolve_targets(
             let missing =
                 || Failure::cannot_start("the command that starts a build is missing: give --a CMD and --b CMD");
             let command = command.ok_or_else(missing)?;
-            let command = subject::start_command(&command, arm.plan.traffic.origin.port);
-            targets.push(BuildTarget { base, command: Some(command), finder: None, authoring });
+            let command = subject::server_start_command(&command, arm.plan.traffic.origin.port);
+            targets.push(ComparisonTarget { base, command: Some(command), finder: None, authoring });
             continue;
         }
         let finder = ServerFinder::for_listener_process(&base.watch_target(&base.url_resolver()));
@@ -47,7 +47,7 @@ pub fn resolve_targets(
         if let (Criterion::Cpu, Err(reason), None) = (criterion, finder.initial_result(), &settings.probes.watch) {
             return Err(Failure::usage(format!("--measure cpu: of {}, {reason}", arm_name(number as u8))));
         }
-        targets.push(BuildTarget { base, command: None, finder: Some(finder), authoring });
+        targets.push(ComparisonTarget { base, command: None, finder: Some(finder), authoring });
     }
     Ok(targets)
 }
@@ -56,7 +56,7 @@ pub fn resolve_targets(
 /// the first response, because a comparison of two different protocols is unfair. Returns the
 /// warnings of the preflight requests.
 pub fn send_preflight_requests(
-    targets: &mut [BuildTarget],
+    targets: &mut [ComparisonTarget],
     settings: &ExperimentSettings<String>,
 ) -> Result<Vec<String>, Failure> {
     let mut warnings = Vec::new();
@@ -97,7 +97,7 @@ fn process_age(server: &FoundServer) -> Option<ProcessAge> {
 /// Compares the uptimes of two running servers. Returns a warning if the uptimes differ, and a
 /// general note about comparing running processes. Returns neither warning nor note if both URLs
 /// lead to the same server, or if a server process is not found.
-pub fn uptime_warnings(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'static str>) {
+pub fn uptime_warnings(targets: &[ComparisonTarget]) -> (Option<Sentence>, Option<&'static str>) {
     let [a, b] = targets else { return (None, None) };
     let (Some(a), Some(b)) = (&a.finder, &b.finder) else { return (None, None) };
     let (Ok(found_a), Ok(found_b)) = (a.initial_result(), b.initial_result()) else { return (None, None) };
@@ -114,14 +114,14 @@ pub fn uptime_warnings(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'s
 /// that running servers agree to profile, so that no load is wasted.
 pub fn requested_profiles(
     settings: &ExperimentSettings<String>,
-    targets: &[BuildTarget],
+    targets: &[ComparisonTarget],
 ) -> Result<Option<RequestedProfiles>, Failure> {
     let (Some(ProfilesSettings { endpoint: served, seconds }), [a, b]) = (&settings.profiles, targets) else {
         return Ok(None);
     };
     let (public, seconds) = (settings.public, *seconds);
     let flagged = |error: Failure| Failure::usage(format!("--pprof: {error}"));
-    let of_target = |target: &BuildTarget, number| {
+    let of_target = |target: &ComparisonTarget, number| {
         let plan = &target.base.plan;
         Endpoint::default_endpoint_on_target(plan, authorization_from_url(plan, settings, number))
     };

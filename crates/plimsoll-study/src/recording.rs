@@ -174,7 +174,7 @@ impl Recording {
         &self.experiment.trials
     }
 
-    /// Returns the recorded events that belong to no single load.
+    /// Returns the recorded events, such as skipped loads and missing profiles.
     pub fn events(&self) -> &[ExperimentEvent] {
         &self.experiment.events
     }
@@ -242,12 +242,12 @@ impl Recording {
         Ok(&self.experiment.trials[self.experiment.trials.len() - 1])
     }
 
-    /// Records a remark, that is, an event that belongs to no single load.
-    pub fn record_remark(&mut self, remark: ExperimentEvent) {
+    /// Records an event, such as a skipped load.
+    pub fn record_event(&mut self, event: ExperimentEvent) {
         if let Some(file) = &mut self.file {
-            file.write(&Frame::Event(remark.clone()));
+            file.write(&Frame::Event(event.clone()));
         }
-        self.experiment.events.push(remark);
+        self.experiment.events.push(event);
     }
 
     /// Returns the path of the run file, if there is one and all writes succeeded.
@@ -260,7 +260,7 @@ impl Recording {
     /// and a note with the path of the incomplete run file.
     pub fn end_early(mut self, reason: &str) -> (Experiment, Option<String>) {
         signal::restore_stop_signals();
-        self.record_remark(ExperimentEvent::Aborted { reason: reason.to_owned() });
+        self.record_event(ExperimentEvent::Aborted { reason: reason.to_owned() });
         let whole = self.file.filter(|file| !file.failed);
         let note = whole.map(|file| format!("run file: {} (incomplete)", file.path.display()));
         (self.experiment, note)
@@ -314,7 +314,7 @@ pub fn describe_environment(target_local: bool) -> Environment {
         kernel: process::kernel_version_text(),
         cpu: process::cpu_model(),
         cores: process::allowed_core_count(),
-        memory_bytes: process::memory_bytes(),
+        memory_bytes: process::memory_total_bytes(),
         files_max: process::raise_open_files_limit(),
         target_local,
         injectors: Vec::new(),

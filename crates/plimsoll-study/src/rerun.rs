@@ -26,7 +26,7 @@ pub fn traffic_from_recorded_files(
 ) -> Result<Vec<TrafficFromFile>, Failure> {
     match (&settings.replay, &settings.mix) {
         (Some(logs), _) => {
-            Ok(vec![log_replay::load_from_logs(logs, seed, settings.redact, settings.output.quiet, progress)?])
+            Ok(vec![log_replay::traffic_from_logs(logs, seed, settings.redact, settings.output.quiet, progress)?])
         }
         (None, Some(mix)) => {
             let asked = file_traffic::traffic_from_file(mix, settings.redact)?;

@@ -16,7 +16,8 @@ use std::path::Path;
 /// A server sustains a rate if it completes at least this share (0 to 1) of the offered rate.
 const SUSTAINED_SHARE_MIN: f64 = 0.98;
 
-/// Reads the profiles that were stored next to a run file; `None` if the run requested no profiles.
+/// Reads the profiles that were stored next to a run file; `None` if the run has no
+/// profiles.
 /// The run file says to which side of the comparison each profile belongs.
 pub fn read_side_profiles(experiment: &Experiment, path: Option<&Path>) -> Option<Assessment<BothSidesProfiles>> {
     let recorded = experiment.spec.profiles_spec()?;

@@ -134,7 +134,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
     /// Records in the run file why a load level has no profile.
     fn record_missing_profile(&mut self, tag: LoadTag, why: &str) {
         let (kind, file) = ("cpu".to_owned(), Err(why.to_owned()));
-        self.recording.record_remark(ExperimentEvent::Profile(ProfileRecord { tag, kind, trial: None, file }));
+        self.recording.record_event(ExperimentEvent::Profile(ProfileRecord { tag, kind, trial: None, file }));
     }
 
     /// Executes a load during which profiles are taken. If the load for profiles fails, the failure
@@ -167,7 +167,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
 
     fn skip_load(&mut self, tag: LoadTag, reason: LoadSkipReason, after: &mut dyn FnMut(StepOutcome, &mut D)) {
         after(StepOutcome::Skipped, &mut self.display);
-        self.recording.record_remark(ExperimentEvent::LoadSkipped { tag, reason });
+        self.recording.record_event(ExperimentEvent::LoadSkipped { tag, reason });
     }
 
     /// Shows each sentence about an adapted load once. A comparison shows the sentences about
@@ -214,7 +214,8 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
     }
 
     /// Executes and records one prepared load. Passes each tick to the callback `on_tick`, to the
-    /// display and to the outputs. The user's stop request or the rule `trial.until` ends the load.
+    /// display and to the outputs. The user's stop request or the rule `trial.stop_rule` ends the
+    /// load.
     fn drive_load(&mut self, trial: TrialPlan, on_tick: &mut dyn FnMut(&Tick)) -> Result<&Trial, Failure> {
         let TrialPlan { tag, plan, stop_rule: mut until } = trial;
         let (display, outputs) = (&mut self.display, &mut self.outputs);
@@ -547,7 +548,7 @@ mod tests {
             let trial = driven.as_ref().ok().and_then(|(trial, _)| *trial);
             self.loads.borrow_mut().push(ProfilerCall { tag, ticks: std::mem::take(&mut self.ticks), trial });
             let file = Err(driven.err().unwrap_or_else(|| "nothing is taken".to_owned()));
-            recording.record_remark(ExperimentEvent::Profile(ProfileRecord {
+            recording.record_event(ExperimentEvent::Profile(ProfileRecord {
                 tag,
                 kind: "cpu".to_owned(),
                 trial,

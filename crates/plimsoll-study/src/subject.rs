@@ -13,7 +13,7 @@ use plimsoll_model::failure::Failure;
 use plimsoll_model::redact;
 use plimsoll_model::shell;
 use plimsoll_probe::ServerFinder;
-use plimsoll_sys::group::{self, CpuClocks, NewDescendants};
+use plimsoll_sys::group::{self, CpuClocks, DescendantSet};
 use plimsoll_sys::signal;
 use plimsoll_sys::system_text;
 use std::fs::File;
@@ -71,7 +71,7 @@ pub struct RunningBuild {
 struct KeeperProcess {
     keeper: Child,
     /// The keeper and its descendants, including descendants in other sessions.
-    offspring: NewDescendants,
+    offspring: DescendantSet,
     ended: bool,
 }
 
@@ -249,7 +249,7 @@ impl KeeperProcess {
         // If the kernel does not let plimsoll adopt orphans, plimsoll does not find processes that
         // outlive their keeper.
         let _ = group::adopt_orphans();
-        let offspring = NewDescendants::started_from_now();
+        let offspring = DescendantSet::started_from_now();
         Ok(KeeperProcess { keeper: keeper.spawn()?, offspring, ended: false })
     }
 
@@ -331,7 +331,7 @@ pub fn with_port(command: &str, port: u16) -> String {
 
 /// Returns the shell command that starts a server. The port is inserted into the command, and is
 /// also in the environment variable `PORT`.
-pub fn start_command(command: &str, port: u16) -> String {
+pub fn server_start_command(command: &str, port: u16) -> String {
     format!("PORT={port}; export PORT; {}", with_port(command, port))
 }
 

@@ -31,9 +31,9 @@ pub enum ValueClass {
     InputPath,
     /// A script's path. Errors show a script's path in full, because a script's own messages
     /// contain path and line.
-    Program,
+    ScriptPath,
     /// An argument of a script: shown if it is plain text, otherwise redacted.
-    Argument,
+    ScriptArgument,
     /// The path of an output file. Errors show the path of an output file in full.
     OutputPath,
     /// A secret, which messages never show, not even in part.
@@ -67,7 +67,7 @@ impl ValueClass {
             "TEXT|@FILE" | "TEXT|@FILE|-" => ValueClass::Body,
             "CMD" | "CMD|git:REV" => ValueClass::Command,
             "FILE" | "DIR" | "PATH" | "LOG" | "LOG|FILE" => ValueClass::InputPath,
-            "WORDS" => ValueClass::Argument,
+            "WORDS" => ValueClass::ScriptArgument,
             "'curl ...'" => ValueClass::Secret,
             _ => return None,
         })
@@ -84,10 +84,10 @@ impl ValueClass {
                 .map(|url| redact::redact_url(url, RedactionLevel::Secrets))
                 .collect::<Vec<_>>()
                 .join(",http"),
-            ValueClass::InputPath | ValueClass::OutputPath | ValueClass::Program => redact::redact_path(value),
+            ValueClass::InputPath | ValueClass::OutputPath | ValueClass::ScriptPath => redact::redact_path(value),
             ValueClass::Command if experiment_settings::parse_git_revision(value).is_some() => value.to_owned(),
             ValueClass::Command => redact::redact_command_to_program(value),
-            ValueClass::Argument => redact::redact_argument(value, RedactionLevel::Secrets),
+            ValueClass::ScriptArgument => redact::redact_argument(value, RedactionLevel::Secrets),
             ValueClass::Body if value == "-" => value.to_owned(),
             ValueClass::Body => match value.strip_prefix('@') {
                 Some(path) => format!("@{}", redact::redact_path(path)),
@@ -107,10 +107,10 @@ impl ValueClass {
     /// Returns the texts that messages must not show, each with its replacement: the whole value,
     /// and parts of the value that errors may quote.
     pub fn replacements_of_value(self, text: &str) -> Vec<(String, String)> {
-        // Errors may show values of the classes `Plain`, `Switch`, `Program` and `OutputPath`
+        // Errors may show values of the classes `Plain`, `Switch`, `ScriptPath` and `OutputPath`
         // unchanged, for example the paths of scripts and outputs.
         let is_shown =
-            matches!(self, ValueClass::Plain | ValueClass::Switch | ValueClass::Program | ValueClass::OutputPath);
+            matches!(self, ValueClass::Plain | ValueClass::Switch | ValueClass::ScriptPath | ValueClass::OutputPath);
         let shown = self.redact(text);
         if is_shown || shown == text {
             return Vec::new();

@@ -82,7 +82,7 @@ impl Epoll {
             Some(0) => unsafe { libc::epoll_wait(fd, events, capacity, 0) },
             // SAFETY: `events` points to `capacity` events; Event is a transparent epoll_event.
             None => unsafe { libc::epoll_wait(fd, events, capacity, -1) },
-            Some(ns) => wait_ns(fd, events, capacity, ns),
+            Some(ns) => wait_with_timeout_ns(fd, events, capacity, ns),
         };
         self.ready = match error_if_negative(result) {
             Ok(ready) => ready as usize,
@@ -94,7 +94,7 @@ impl Epoll {
 }
 
 /// Waits with a timeout in ns (epoll_pwait2, Linux 5.11), or in whole ms on an older kernel.
-fn wait_ns(fd: RawFd, events: *mut libc::epoll_event, capacity: i32, ns: u64) -> i32 {
+fn wait_with_timeout_ns(fd: RawFd, events: *mut libc::epoll_event, capacity: i32, ns: u64) -> i32 {
     let timeout = libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
     // SAFETY: `events` points to `capacity` events, as the caller guarantees; `timeout` outlives
     // the call; a null signal mask is allowed.

@@ -71,22 +71,23 @@ pub fn end_like_process(status: ExitStatus) -> ! {
     std::process::exit(status.code().unwrap_or(128))
 }
 
-/// The descendants of this process that started after a given time. The set is complete only if
+/// The descendants of this process, with a mark for those that started after a given time. The set
+/// is complete only if
 /// [`adopt_orphans`] was called before.
-pub struct NewDescendants {
+pub struct DescendantSet {
     /// The process ids of descendants that existed before the given time.
     before: BTreeSet<u32>,
 }
 
-impl NewDescendants {
+impl DescendantSet {
     /// Creates the set of descendants that start from now on.
-    pub fn started_from_now() -> NewDescendants {
-        NewDescendants { before: own_descendants().map(|stat| stat.pid).collect() }
+    pub fn started_from_now() -> DescendantSet {
+        DescendantSet { before: own_descendants().map(|stat| stat.pid).collect() }
     }
 
     /// Creates the set of all present and later descendants of this process.
-    pub fn all_descendants() -> NewDescendants {
-        NewDescendants { before: BTreeSet::new() }
+    pub fn all_descendants() -> DescendantSet {
+        DescendantSet { before: BTreeSet::new() }
     }
 
     fn new_descendants(&self) -> impl Iterator<Item = Stat> {
@@ -220,7 +221,7 @@ mod tests {
     fn descendant_processes_are_found_and_ended() {
         let _alone = CHILD_PROCESSES.lock().unwrap_or_else(PoisonError::into_inner);
         adopt_orphans().expect("Linux 3.4 or newer");
-        let offspring = NewDescendants::started_from_now();
+        let offspring = DescendantSet::started_from_now();
         // The script starts a busy process, a process in another session whose parent ends, and a
         // process that ignores SIGTERM.
         let script = "(while :; do :; done) & (setsid sleep 1000 &); (trap '' TERM; sleep 1000) & wait";

@@ -41,7 +41,7 @@ fn is_device(path: &Path) -> bool {
 
 /// Creates the folder of a file if it is missing. A symbolic link is refused in the default folder
 /// of results, [`DEFAULT_RESULTS_FOLDER`].
-pub fn make_folder(path: &Path) -> io::Result<()> {
+pub fn create_parent_folder(path: &Path) -> io::Result<()> {
     let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return Ok(()) };
     refuse_linked_folder(parent)?;
     fs::create_dir_all(parent)
@@ -72,7 +72,7 @@ fn is_linked(path: &Path) -> bool {
 /// Opens a file for continuous writing; `mode` decides whether new content overwrites or follows
 /// existing content. The file is not truncated here.
 pub fn open_file(path: &Path, mode: WriteMode) -> io::Result<File> {
-    make_folder(path)?;
+    create_parent_folder(path)?;
     if is_device(path) {
         return File::options().write(true).open(path);
     }
@@ -95,7 +95,7 @@ pub fn create(path: &Path) -> io::Result<File> {
 
 /// Writes a new file that only its owner can read. An existing file is an error.
 pub fn create_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    make_folder(path)?;
+    create_parent_folder(path)?;
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
@@ -104,7 +104,7 @@ pub fn create_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Writes a whole file: first into a temporary file in the same folder, which is then renamed. The
 /// old file therefore exists until the new file is complete.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    make_folder(path)?;
+    create_parent_folder(path)?;
     if is_device(path) {
         return File::options().write(true).open(path)?.write_all(bytes);
     }

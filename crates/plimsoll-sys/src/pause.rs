@@ -1,4 +1,4 @@
-//! A handle to stop and resume another process ([`PausableProcessHandle`]). A signal through the
+//! A handle to stop and resume another process ([`ProcessHandle`]). A signal through the
 //! handle never reaches another process that reuses the process id.
 //!
 //! Not here: which process is stopped and when, and the guarantee that a stopped process resumes.
@@ -9,16 +9,16 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// A handle to a process that can be stopped and resumed.
-pub struct PausableProcessHandle {
+pub struct ProcessHandle {
     process: OwnedFd,
     pid: u32,
 }
 
-impl PausableProcessHandle {
+impl ProcessHandle {
     /// Opens a handle to the process with this id and this start time, in ticks since the machine
     /// started (`Stat::started_ticks`). Fails if the process has ended, if another process has the
     /// id now, or if the kernel is older than Linux 5.3.
-    pub fn open_process(pid: u32, started_ticks: u64) -> io::Result<PausableProcessHandle> {
+    pub fn open_process(pid: u32, started_ticks: u64) -> io::Result<ProcessHandle> {
         let number = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 1).ok_or(io::ErrorKind::InvalidInput)?;
         // SAFETY: the call takes numbers and no memory; its result is a descriptor that no other
         // code owns.
@@ -31,7 +31,7 @@ impl PausableProcessHandle {
         // process, so a handle that passes the check is valid even if the id is reused later.
         let (stat, _) = read_process_stat(pid, &mut Vec::new())?;
         match stat.started_ticks == started_ticks && !stat.has_ended() {
-            true => Ok(PausableProcessHandle { process, pid }),
+            true => Ok(ProcessHandle { process, pid }),
             false => Err(io::ErrorKind::NotFound.into()),
         }
     }

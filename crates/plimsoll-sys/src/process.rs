@@ -212,7 +212,7 @@ static FILE_MAPPINGS: OnceLock<Vec<(usize, usize)>> = OnceLock::new();
 /// tracks the writes to the read-only file mappings, although no writes occur. If the kernel cannot
 /// track writes (before Linux 6.7; on ARM before 6.10), or a sandbox forbids userfaultfd, page
 /// faults still load neighbouring pages.
-pub fn load_single_pages_of_files() {
+pub fn disable_fault_around() {
     let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     let mappings = FILE_MAPPINGS.get_or_init(|| unmodified_file_mappings(&smaps));
     if let Ok(tracker) = userfaultfd::track_writes(mappings) {
@@ -286,7 +286,7 @@ mod userfaultfd {
 /// memory. Plimsoll calls this function between command line, load and report, because each of the
 /// three uses different code. A later use of dropped code costs a minor page fault, because the
 /// file stays in the page cache. Does nothing in a process that did not call
-/// [`load_single_pages_of_files`].
+/// [`disable_fault_around`].
 pub fn drop_unmodified_file_pages() {
     for &(start, end) in FILE_MAPPINGS.get().into_iter().flatten() {
         // SAFETY: the range is a private, read-only file mapping of the program or a library, which
@@ -318,7 +318,7 @@ fn unmodified_file_mappings(smaps: &str) -> Vec<(usize, usize)> {
 }
 
 /// Returns the memory of the machine in bytes (0 if unknown).
-pub fn memory_bytes() -> u64 {
+pub fn memory_total_bytes() -> u64 {
     meminfo_bytes("MemTotal:")
 }
 
@@ -377,7 +377,7 @@ mod tests {
         check("", "0", None);
         let text = |number: u64| format!("{number:>8}");
         let before = text(7);
-        super::load_single_pages_of_files();
+        super::disable_fault_around();
         super::drop_unmodified_file_pages();
         assert_eq!(text(7), before);
     }
@@ -457,9 +457,9 @@ mod tests {
     fn machine_facts_are_available() {
         assert!(super::allowed_core_count() >= 1);
         assert!(super::resident_bytes() > 100_000);
-        assert!(super::memory_bytes() > super::resident_bytes());
+        assert!(super::memory_total_bytes() > super::resident_bytes());
         assert!(super::raise_open_files_limit() >= 64);
-        assert!(super::memory_available_bytes() <= super::memory_bytes());
+        assert!(super::memory_available_bytes() <= super::memory_total_bytes());
         assert!(super::backlog_max() >= 16 && super::local_port_count() >= 100);
         let _ = super::time_wait_connections();
         assert!(super::kernel_version_text().starts_with("Linux "));

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The CPU time between two samples, ns. The rate of 97 samples a second is not in step with work
 /// that repeats a hundred times a second.
-pub const PERIOD_NS: u64 = 1_000_000_000 / 97;
+pub const CPU_SAMPLE_PERIOD_NS: u64 = 1_000_000_000 / 97;
 /// The largest number of callers in one sample.
 const CALLERS_MAX: u16 = 32;
 /// The number of stack bytes in a sample. The stack bytes contain the frames of a few leaf
@@ -100,11 +100,11 @@ struct PerfEventAttr {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackTop<'a> {
     /// The instruction pointer.
-    pub at: u64,
+    pub instruction_pointer: u64,
     /// The stack pointer: the address of the first of `bytes`.
-    pub stack: u64,
+    pub stack_pointer: u64,
     /// The frame pointer; in code without frame pointers, any value of that register.
-    pub frame: u64,
+    pub frame_pointer: u64,
     /// The bytes of the stack from the stack pointer on, by ascending address.
     pub bytes: &'a [u8],
 }
@@ -176,10 +176,10 @@ fn stack_top(body: &[u8], count: u64) -> Option<StackTop<'_>> {
     if word()? != REGISTERS_64 {
         return None;
     }
-    let (frame, stack, at, room) = (word()?, word()?, word()?, word()? as usize);
+    let (frame_pointer, stack_pointer, instruction_pointer, room) = (word()?, word()?, word()?, word()? as usize);
     let written = rest.get(room..)?.first_chunk::<8>().map(|bytes| u64::from_ne_bytes(*bytes))?;
     let bytes = rest.get(..room.min(usize::try_from(written).ok()?))?;
-    Some(StackTop { at, stack, frame, bytes })
+    Some(StackTop { instruction_pointer, stack_pointer, frame_pointer, bytes })
 }
 
 /// A ring buffer that the kernel fills with samples.
@@ -215,7 +215,7 @@ impl SampleRing {
             kind: TYPE_SOFTWARE,
             size: size_of::<PerfEventAttr>() as u32,
             config: CPU_CLOCK,
-            sample_period: PERIOD_NS,
+            sample_period: CPU_SAMPLE_PERIOD_NS,
             sample_type: SAMPLE_IP
                 | SAMPLE_TID
                 | SAMPLE_CALLCHAIN
@@ -325,7 +325,7 @@ impl CpuSampler {
     }
 
     /// Whether CPU time in the kernel is also sampled.
-    pub fn in_kernel(&self) -> bool {
+    pub fn covers_kernel(&self) -> bool {
         self.in_kernel
     }
 
@@ -396,8 +396,11 @@ mod tests {
         for_each_record(bytes, &mut places, &mut |record| {
             all.push(match record {
                 SamplingRecord::Sample { pid, in_kernel, places, top: None } => format!("{pid} {in_kernel} {places:?}"),
-                SamplingRecord::Sample { top: Some(StackTop { at, stack, frame, bytes }), .. } => {
-                    format!("{at} {stack} {frame} {}", bytes.len())
+                SamplingRecord::Sample {
+                    top: Some(StackTop { instruction_pointer, stack_pointer, frame_pointer, bytes }),
+                    ..
+                } => {
+                    format!("{instruction_pointer} {stack_pointer} {frame_pointer} {}", bytes.len())
                 }
                 SamplingRecord::Lost(count) => format!("lost {count}"),
             });
@@ -467,7 +470,7 @@ mod tests {
                 caught += 1;
                 assert!(in_kernel || !places.is_empty());
                 if let (Some(top), Some(place)) = (top, places.first()) {
-                    assert!(top.at == *place && !top.bytes.is_empty(), "{top:?} {places:?}");
+                    assert!(top.instruction_pointer == *place && !top.bytes.is_empty(), "{top:?} {places:?}");
                 }
             }
         });

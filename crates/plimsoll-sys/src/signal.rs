@@ -2,32 +2,32 @@
 
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
-static INTERRUPT_COUNT: AtomicU32 = AtomicU32::new(0);
+static STOP_SIGNAL_COUNT: AtomicU32 = AtomicU32::new(0);
 /// The number of the first signal that asked to stop; 0 means none.
 static FIRST_STOP_SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// The microseconds of the delay before the process is forced to exit. The whole delay is
-/// [`FORCED_EXIT_DELAY_S`] seconds plus [`FORCED_EXIT_DELAY_US`] microseconds. The delay starts at
-/// the first SIGTERM, SIGHUP or SIGQUIT, or at the second stop signal of any kind.
-const FORCED_EXIT_DELAY_US: libc::suseconds_t = 300_000;
+/// [`FORCED_EXIT_DELAY_S`] seconds plus [`FORCED_EXIT_DELAY_SUBSECOND_US`] microseconds. The delay
+/// starts at the first SIGTERM, SIGHUP or SIGQUIT, or at the second stop signal of any kind.
+const FORCED_EXIT_DELAY_SUBSECOND_US: libc::suseconds_t = 300_000;
 /// The whole seconds of the delay before the process is forced to exit; see
-/// [`FORCED_EXIT_DELAY_US`].
+/// [`FORCED_EXIT_DELAY_SUBSECOND_US`].
 const FORCED_EXIT_DELAY_S: libc::time_t = 1;
 
 /// The signals that ask the process to stop, with time to end its work in an orderly way.
 const GRACEFUL_STOP_SIGNALS: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
-extern "C" fn on_interrupt(signal: libc::c_int) {
+extern "C" fn on_stop_signal(signal: libc::c_int) {
     // The handler uses only atomics, a timer and, at the third signal, an immediate end, which are
     // all safe in a signal handler.
     let _ = FIRST_STOP_SIGNAL.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
-    let before = INTERRUPT_COUNT.fetch_add(1, Ordering::Relaxed);
+    let before = STOP_SIGNAL_COUNT.fetch_add(1, Ordering::Relaxed);
     if before >= 2 {
         // SAFETY: _exit is async-signal-safe and does not return.
         unsafe { libc::_exit(128 + signal) };
     }
     if before == 1 || signal != libc::SIGINT {
-        let leave = libc::timeval { tv_sec: FORCED_EXIT_DELAY_S, tv_usec: FORCED_EXIT_DELAY_US };
+        let leave = libc::timeval { tv_sec: FORCED_EXIT_DELAY_S, tv_usec: FORCED_EXIT_DELAY_SUBSECOND_US };
         let never = libc::timeval { tv_sec: 0, tv_usec: 0 };
         let once = libc::itimerval { it_interval: never, it_value: leave };
         // SAFETY: a plain system call with a valid value.
@@ -80,12 +80,12 @@ fn set_signal_handler(signal: libc::c_int, handler: extern "C" fn(libc::c_int), 
 /// Makes SIGINT, SIGTERM, SIGHUP and SIGQUIT set the stop flag instead of ending the process. The
 /// third stop signal ends the process at once. A second ^C (SIGINT), or a first SIGTERM, SIGHUP or
 /// SIGQUIT, ends the process within two seconds.
-pub fn catch_interrupts() {
+pub fn catch_stop_signals() {
     set_signal_handler(libc::SIGALRM, exit_on_stop_timeout, 0);
-    GRACEFUL_STOP_SIGNALS.into_iter().for_each(|signal| set_signal_handler(signal, on_interrupt, 0));
+    GRACEFUL_STOP_SIGNALS.into_iter().for_each(|signal| set_signal_handler(signal, on_stop_signal, 0));
 }
 
-/// Undoes [`catch_interrupts`]: after this call, each stop signal ends the process at once.
+/// Undoes [`catch_stop_signals`]: after this call, each stop signal ends the process at once.
 /// Plimsoll calls this function when all measurements are stored.
 pub fn restore_stop_signals() {
     for signal in GRACEFUL_STOP_SIGNALS {
@@ -93,7 +93,7 @@ pub fn restore_stop_signals() {
         unsafe {
             let mut before: libc::sigaction = std::mem::zeroed();
             libc::sigaction(signal, std::ptr::null(), &mut before);
-            if before.sa_sigaction == on_interrupt as *const () as usize {
+            if before.sa_sigaction == on_stop_signal as *const () as usize {
                 end_on_signal(signal);
             }
         }
@@ -132,14 +132,14 @@ pub fn is_terminal_closed() -> bool {
 }
 
 /// Whether the stop was requested by SIGTERM, and not by ^C.
-pub fn is_terminated() -> bool {
+pub fn is_stopped_by_sigterm() -> bool {
     FIRST_STOP_SIGNAL.load(Ordering::Relaxed) == libc::SIGTERM
 }
 
 /// Whether the user has asked to stop.
 #[inline]
 pub fn is_stop_requested() -> bool {
-    INTERRUPT_COUNT.load(Ordering::Relaxed) > 0
+    STOP_SIGNAL_COUNT.load(Ordering::Relaxed) > 0
 }
 
 /// Makes a write beyond the file size limit (`ulimit -f`) an error, like a full disk. By default a

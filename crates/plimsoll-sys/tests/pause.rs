@@ -1,7 +1,7 @@
 //! Tests that another process can be stopped and resumed. The test is not a unit test, because a
 //! unit test of this crate ends all children of its process.
 
-use plimsoll_sys::pause::PausableProcessHandle;
+use plimsoll_sys::pause::ProcessHandle;
 use plimsoll_sys::probe::process::read_process_stat;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -17,19 +17,16 @@ fn a_paused_process_resumes() {
             std::thread::sleep(Duration::from_millis(2));
         }
     };
-    let held = PausableProcessHandle::open_process(child.id(), stat().started_ticks).expect("Linux 5.3 or newer");
+    let held = ProcessHandle::open_process(child.id(), stat().started_ticks).expect("Linux 5.3 or newer");
     held.stop().expect("is ours");
     soon(b"T");
     held.resume().expect("is ours");
     soon(b"SR");
-    assert!(
-        PausableProcessHandle::open_process(child.id(), stat().started_ticks + 1).is_err(),
-        "another one with its number"
-    );
+    assert!(ProcessHandle::open_process(child.id(), stat().started_ticks + 1).is_err(), "another one with its number");
     child.kill().expect("is ours");
     child.wait().expect("ended");
     assert!(held.stop().is_err(), "it is gone, whoever has its number now");
     for pid in [0, 1, u32::MAX] {
-        assert!(PausableProcessHandle::open_process(pid, 0).is_err(), "{pid}");
+        assert!(ProcessHandle::open_process(pid, 0).is_err(), "{pid}");
     }
 }

@@ -7,7 +7,7 @@
 use crate::problem::Problem;
 use crate::start_form::StudyForm;
 use plimsoll_sys::output_file;
-use plimsoll_sys::pause::PausableProcessHandle;
+use plimsoll_sys::pause::ProcessHandle;
 use plimsoll_sys::probe::process::read_process_stat;
 use plimsoll_sys::system_text;
 use serde::{Deserialize, Serialize};
@@ -216,7 +216,7 @@ impl StartedStudies {
     /// measurements made before the interruption.
     pub fn stop(&self, job: &StartedStudy) -> Result<(), Problem> {
         let interrupted =
-            PausableProcessHandle::open_process(job.pid, job.started_ticks).and_then(|process| process.interrupt());
+            ProcessHandle::open_process(job.pid, job.started_ticks).and_then(|process| process.interrupt());
         interrupted.map_err(|_| Problem::bad_request("the study has already ended"))
     }
 }

@@ -40,14 +40,14 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     build_keeper::run_keeper_if_requested();
     pauser::run_pauser_if_requested();
-    plimsoll_sys::process::load_single_pages_of_files();
+    plimsoll_sys::process::disable_fault_around();
     part::run_part_if_requested();
     plimsoll_sys::process::raise_open_files_limit();
     plimsoll_sys::signal::survive_file_size_limit();
     plimsoll_sys::signal::end_at_once_on_stop_signals();
     if let Some(result) = run_other_tool(std::env::args_os().collect()) {
         return ExitCode::from(match exit_code(result) {
-            exit::SUCCESS if plimsoll_sys::signal::is_terminated() => exit::TERMINATED,
+            exit::SUCCESS if plimsoll_sys::signal::is_stopped_by_sigterm() => exit::TERMINATED,
             code => code,
         });
     }
@@ -107,7 +107,7 @@ fn run_other_tool(words: Vec<OsString>) -> Option<Result<u8, Failure>> {
     // `plimsoll vegeta` catches interrupts itself, but only in commands that continue after an
     // interrupt.
     if name != "vegeta" {
-        plimsoll_sys::signal::catch_interrupts();
+        plimsoll_sys::signal::catch_stop_signals();
     }
     Some(match name {
         "wrk" => wrk::run_wrk_command(&words, Dialect::Wrk, &RunCommandAdapter),
@@ -134,15 +134,15 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
             commands::explain::explain_run_file(args)
         }
         Command::Baseline(args) => {
-            plimsoll_sys::signal::catch_interrupts();
+            plimsoll_sys::signal::catch_stop_signals();
             commands::baseline::run(args)
         }
         Command::Doctor(args) => {
-            plimsoll_sys::signal::catch_interrupts();
+            plimsoll_sys::signal::catch_stop_signals();
             commands::doctor::run(args)
         }
         Command::Fleet(args) => {
-            plimsoll_sys::signal::catch_interrupts();
+            plimsoll_sys::signal::catch_stop_signals();
             commands::fleet::run(args)
         }
         Command::Grpc(args) => commands::grpc::run(args),
@@ -169,7 +169,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
             // Logs are read first, which may take long. While logs are read, ^C simply ends the
             // program.
             let asked = experiment::spec_from_command(replay)?;
-            plimsoll_sys::signal::catch_interrupts();
+            plimsoll_sys::signal::catch_stop_signals();
             asked.map_or(Ok(exit::SUCCESS), |(asked, settings)| experiment::carry_out(asked, &settings))
         }
         measuring @ (Command::Find(_)
@@ -181,7 +181,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         | Command::Overload(_)) => {
             // After ^C, a measuring command ends the measurement and reports its results. A command
             // that does not measure simply ends.
-            plimsoll_sys::signal::catch_interrupts();
+            plimsoll_sys::signal::catch_stop_signals();
             match experiment::spec_from_command(measuring)? {
                 Some((asked, settings)) => experiment::carry_out(asked, &settings),
                 None => Ok(exit::SUCCESS),

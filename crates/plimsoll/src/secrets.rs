@@ -21,7 +21,7 @@ pub fn argument_class(command: &str, arg: &Arg) -> Option<ValueClass> {
     // The value name alone does not determine the class of these arguments. FILE, for example, may
     // be an input, an output or a script. The command and the flag therefore determine the class.
     match (command, arg.get_id().as_str()) {
-        (_, "lua") => Some(ValueClass::Program),
+        (_, "lua") => Some(ValueClass::ScriptPath),
         ("sweep" | "serve", "name") | (_, "output" | "dir" | "store" | "spool") => Some(ValueClass::OutputPath),
         ("diff", "a" | "b") | ("gate", "run") => Some(ValueClass::InputPath),
         ("profile", "diff") => Some(ValueClass::Url),

@@ -118,7 +118,8 @@ impl Likelihoods {
         }
     }
 
-    /// Returns the probability of each answer to a feature for any server, whatever the cause.
+    /// Returns the probability of each possible answer to `feature` (a question about the server)
+    /// over all servers, without regard to the cause.
     fn background_probabilities(&self, feature: Feature) -> Vec<f64> {
         let card = feature.card();
         let counts = self.background.get(card.word);

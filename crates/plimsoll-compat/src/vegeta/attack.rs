@@ -447,7 +447,7 @@ pub fn run_attack(options: AttackOptions, run: &dyn RunCommand) -> Result<u8, Fa
     let Some(first) = targets.ready_targets.first() else {
         return Err(Failure::usage("-targets: the list of targets is empty"));
     };
-    plimsoll_sys::signal::catch_interrupts();
+    plimsoll_sys::signal::catch_stop_signals();
     let line = options.run_arguments(&first.target.url);
     let (out, name) = open_output(options.output.as_deref())?;
     let (mut question, settings) = run.parse(&line)?;

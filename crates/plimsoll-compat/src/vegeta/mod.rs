@@ -121,7 +121,7 @@ fn for_each_result(files: &[String], each: &mut dyn FnMut(VegetaResult) -> Resul
     // If the results come from a pipe, ^C ends the attack that writes the results. The process that
     // reads the results continues, and reports the results written so far.
     if files.is_empty() && !std::io::stdin().is_terminal() {
-        plimsoll_sys::signal::catch_interrupts();
+        plimsoll_sys::signal::catch_stop_signals();
     }
     let mut readers: Vec<(&str, VegetaReader<Box<dyn BufRead>>)> = Vec::new();
     for file in files {

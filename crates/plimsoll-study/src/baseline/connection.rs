@@ -161,7 +161,7 @@ impl ServedConnection {
     /// [`STEPS_PER_TURN_MAX`] steps.
     pub(super) fn advance_until_blocked(&mut self, tools: &mut ThreadBuffers) -> ConnectionNeed {
         for _ in 0..STEPS_PER_TURN_MAX {
-            match self.flush() {
+            match self.send_next_piece() {
                 Ok(true) => {}
                 Ok(false) => continue,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return ConnectionNeed::Wait,
@@ -379,7 +379,7 @@ impl ServedConnection {
     }
 
     /// Sends one piece of the unsent bytes. Returns true if nothing was left to send.
-    pub(super) fn flush(&mut self) -> io::Result<bool> {
+    pub(super) fn send_next_piece(&mut self) -> io::Result<bool> {
         if !self.unsent.is_empty() {
             let sent = self.socket.send(&self.unsent)?;
             self.unsent.drain(..sent);

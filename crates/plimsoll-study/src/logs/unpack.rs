@@ -39,12 +39,12 @@ enum ByteSource {
 }
 
 /// A reader that counts the bytes read through it.
-struct CountedReader<R> {
+struct CountingReader<R> {
     inner: R,
     read: Arc<AtomicU64>,
 }
 
-impl<R: Read> Read for CountedReader<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.inner.read(buffer)?;
         self.read.fetch_add(length as u64, Ordering::Relaxed);
@@ -86,7 +86,7 @@ pub fn open(path: &Path, name: &str) -> Result<LogBytes, String> {
         }
         (Box::new(file), metadata.is_file().then_some(metadata.len()))
     };
-    let mut inner = CountedReader { inner, read: read.clone() };
+    let mut inner = CountingReader { inner, read: read.clone() };
     let first = read_format_mark(&mut inner).map_err(cannot)?;
     let packed = match compression(&first) {
         None => None,
@@ -104,7 +104,7 @@ pub fn open(path: &Path, name: &str) -> Result<LogBytes, String> {
                 if let Err(error) = unpacked.unwrap_or_else(|panic| Err(io::Error::other(panic.to_string()))) {
                     // A failed send is ignored, because the reader of the log was dropped and needs
                     // no error.
-                    let _ = sender.send(Err(truncation_error(&error, unpacker)));
+                    let _ = sender.send(Err(unpack_error(&error, unpacker)));
                 }
             };
             std::thread::Builder::new().name("unpack".into()).spawn(work).map_err(cannot)?;
@@ -150,8 +150,9 @@ fn unsupported_format(name: &str, kind: &str, unpacker: &str) -> String {
     )
 }
 
-/// Returns the error for a truncated compressed log, and how to recover its readable part.
-fn truncation_error(error: &io::Error, unpacker: &str) -> io::Error {
+/// Returns the error for a truncated or damaged compressed log, and how to recover its readable
+/// part.
+fn unpack_error(error: &io::Error, unpacker: &str) -> io::Error {
     let text = format!(
         "{reason}; unpack the readable part of the log with {unpacker}, and read this part from standard input (-)",
         reason = system_text(error)
@@ -162,7 +163,7 @@ fn truncation_error(error: &io::Error, unpacker: &str) -> io::Error {
 type Chunks = SyncSender<io::Result<Vec<u8>>>;
 /// A function that decompresses its whole input and sends the result in chunks.
 type Decompress = fn(PackedReader, &Chunks) -> io::Result<()>;
-type PackedReader = BufReader<io::Chain<io::Cursor<Vec<u8>>, CountedReader<Box<dyn Read + Send>>>>;
+type PackedReader = BufReader<io::Chain<io::Cursor<Vec<u8>>, CountingReader<Box<dyn Read + Send>>>>;
 
 /// Sends the bytes of `from` in chunks until the input ends. Returns false if the receiver of the
 /// chunks was dropped.

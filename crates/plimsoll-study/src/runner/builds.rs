@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// One of several compared targets.
-pub struct BuildTarget {
+pub struct ComparisonTarget {
     /// The resolved address and settings of the target.
     pub base: ResolvedTarget,
     /// The command that starts the target; `None` if the server runs already.
@@ -40,7 +40,7 @@ pub struct BuildTarget {
 
 /// A runner that executes loads on the targets of a comparison in turn.
 pub struct ComparisonRunner<'a> {
-    targets: &'a [BuildTarget],
+    targets: &'a [ComparisonTarget],
     fitting: LoadFitter,
     /// The plan of the load that was prepared last.
     plan: Plan,
@@ -84,7 +84,7 @@ pub struct ComparisonRunner<'a> {
 impl<'a> ComparisonRunner<'a> {
     /// Creates the runner, and sets time 0 of the experiment to now.
     pub fn new(
-        targets: &'a [BuildTarget],
+        targets: &'a [ComparisonTarget],
         fitting: LoadFitter,
         start_patience: Duration,
         before_block: Option<&'a str>,
@@ -133,7 +133,7 @@ impl<'a> ComparisonRunner<'a> {
         self.readings.get(tag.arm.map_or(0, ArmIndex::index)).map(|source| &**source)
     }
 
-    fn current_target(&self) -> Option<&'a BuildTarget> {
+    fn current_target(&self) -> Option<&'a ComparisonTarget> {
         let (tag, _) = self.current_load.as_ref()?;
         self.targets.get(tag.arm.map_or(0, ArmIndex::index))
     }
@@ -234,7 +234,7 @@ impl Runner for ComparisonRunner<'_> {
             Some(source) => TargetReadings::Elsewhere(LoadProbes::begin(Some(source))),
             None => {
                 let port = self.plan.connection_plan.addresses.first().map(SocketAddr::port);
-                TargetReadings::Here(Box::new(BuildCpuRecorder::begin(
+                TargetReadings::Here(Box::new(TargetCpuRecorder::begin(
                     self.target_cpu_clocks(),
                     self.fitting.base.local,
                     port,
@@ -328,8 +328,9 @@ fn check_build_alive(running: &mut Option<&mut RunningBuild>) -> ControlFlow<Ear
 
 /// Collects the readings (measurements) of the current target during one load.
 enum TargetReadings {
-    /// The target runs on this machine, so this machine records the CPU time of the target.
-    Here(Box<BuildCpuRecorder>),
+    /// This machine records the CPU time of the target. For a target on another machine, the
+    /// recorder has no clock.
+    Here(Box<TargetCpuRecorder>),
     /// The target runs on another machine, and that machine sends the measurements of the target.
     Elsewhere(LoadProbes),
 }
@@ -365,17 +366,17 @@ impl TargetReadings {
     }
 }
 
-/// Records the CPU time of a build, of the machine and of plimsoll during one load.
-struct BuildCpuRecorder {
+/// Records the CPU time of a target, of the machine and of plimsoll during one load.
+struct TargetCpuRecorder {
     clocks: Option<CpuClocks>,
     /// The start of the load's schedule on the monotonic clock, ns; 0 before the first tick.
     origin_ns: u64,
     machine: MachineRecorder,
 }
 
-impl BuildCpuRecorder {
-    fn begin(clocks: Option<CpuClocks>, local: bool, port: Option<u16>) -> BuildCpuRecorder {
-        let mut seen = BuildCpuRecorder { clocks, origin_ns: 0, machine: MachineRecorder::new(local, port) };
+impl TargetCpuRecorder {
+    fn begin(clocks: Option<CpuClocks>, local: bool, port: Option<u16>) -> TargetCpuRecorder {
+        let mut seen = TargetCpuRecorder { clocks, origin_ns: 0, machine: MachineRecorder::new(local, port) };
         // The first CPU sample is taken before the load, because the first tick (100 ms) may end
         // after the start of the measured window.
         seen.record_cpu_sample(0, true);

@@ -47,7 +47,7 @@ pub struct LocalMachineRunner {
     /// the original plan, so that the original plan can be restored.
     variants: BTreeMap<Option<PlanChange>, PlanVariant>,
     /// The plan change that is active for the current load; `None` means the original plan.
-    variant: Option<PlanChange>,
+    active_change: Option<PlanChange>,
     /// The user's command that changes a server setting (`--vary`).
     setting: Option<VariedServerSetting>,
     /// The processes that may be paused (`--may-signal`).
@@ -136,7 +136,7 @@ impl LocalMachineRunner {
         fitting: Option<LoadFitter>,
     ) -> LocalMachineRunner {
         let (began, ready, load_readings) = (Instant::now(), None, LoadProbes::default());
-        let (variants, variant, setting) = (BTreeMap::new(), None, None);
+        let (variants, active_change, setting) = (BTreeMap::new(), None, None);
         let (teardown, warnings, pausable_processes) = (None, Vec::new(), Vec::new());
         let (authoring, stopping, others) = (None, None, None);
         let (fleet, may_continue) = (None, false);
@@ -149,7 +149,7 @@ impl LocalMachineRunner {
             fitting,
             authoring,
             variants,
-            variant,
+            active_change,
             setting,
             pausable_processes,
             stopping,
@@ -235,13 +235,13 @@ impl LocalMachineRunner {
     /// if the wanted plan is already the current plan.
     fn switch_plan_variant(&mut self, plan_change: Option<PlanChange>) {
         let plan_change = plan_change.filter(|change| self.variants.contains_key(&Some(*change)));
-        if plan_change == self.variant {
+        if plan_change == self.active_change {
             return;
         }
         if let Some(PlanVariant { plan, injector }) = self.variants.get(&plan_change) {
             self.plan.clone_from(plan);
             self.injector.clone_from(injector);
-            self.variant = plan_change;
+            self.active_change = plan_change;
         }
     }
 }

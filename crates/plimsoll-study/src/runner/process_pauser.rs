@@ -11,7 +11,7 @@ use crate::pauser;
 use plimsoll_model::ExperimentSettings;
 use plimsoll_model::failure::Failure;
 use plimsoll_probe::{ServerFinder, has_process_name};
-use plimsoll_sys::pause::{PausableProcessHandle, own_user};
+use plimsoll_sys::pause::{ProcessHandle, own_user};
 use plimsoll_sys::probe::listener::{find_dependencies, processes, processes_with_descendants};
 use plimsoll_sys::probe::process::Stat;
 use plimsoll_sys::system_text;
@@ -173,7 +173,7 @@ impl ProcessSnapshot {
 /// Pauses processes during a load, after [`ProcessPauser::begin`]. Dropping this value resumes all
 /// processes.
 pub struct ProcessPauser {
-    held: Arc<Vec<PausableProcessHandle>>,
+    held: Arc<Vec<ProcessHandle>>,
     stopper: Child,
     /// The pipe to the pauser process. Closing this pipe resumes all processes.
     to: Option<ChildStdin>,
@@ -186,20 +186,14 @@ impl ProcessPauser {
     /// failed.
     pub fn start_pauser(processes: &[PausableProcess]) -> Result<ProcessPauser, String> {
         let hold = |process: &PausableProcess| {
-            PausableProcessHandle::open_process(process.pid, process.started_ticks).map_err(|error| {
-                match error.kind() {
-                    std::io::ErrorKind::NotFound => format!("process {} has ended", process.pid),
-                    _ => {
-                        format!(
-                            "process {pid} cannot be paused: {reason}",
-                            pid = process.pid,
-                            reason = system_text(&error)
-                        )
-                    }
+            ProcessHandle::open_process(process.pid, process.started_ticks).map_err(|error| match error.kind() {
+                std::io::ErrorKind::NotFound => format!("process {} has ended", process.pid),
+                _ => {
+                    format!("process {pid} cannot be paused: {reason}", pid = process.pid, reason = system_text(&error))
                 }
             })
         };
-        let held: Arc<Vec<PausableProcessHandle>> = Arc::new(processes.iter().map(hold).collect::<Result<_, _>>()?);
+        let held: Arc<Vec<ProcessHandle>> = Arc::new(processes.iter().map(hold).collect::<Result<_, _>>()?);
         if held.is_empty() {
             return Err("there is no process to pause".to_owned());
         }

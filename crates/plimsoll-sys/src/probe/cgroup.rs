@@ -103,7 +103,7 @@ pub fn find_cgroup_folders(text: &[u8], root: &Path) -> CgroupFolders {
                 let of = |file: &str, limit: fn(&Path) -> Option<f64>| {
                     there(base.join(path), file).map(|folder| folder_with_lowest_limit(folder, &base, limit))
                 };
-                found.cpu = found.cpu.or_else(|| of("cpu.stat", permitted_cores));
+                found.cpu = found.cpu.or_else(|| of("cpu.stat", cpu_quota_cores));
                 found.memory = found.memory.or_else(|| of("memory.current", memory_limit));
             }
             continue;
@@ -119,7 +119,7 @@ pub fn find_cgroup_folders(text: &[u8], root: &Path) -> CgroupFolders {
                 place(file).map(|folder| folder_with_lowest_limit(folder, &root.join(controller), limit))
             };
             match controller {
-                "cpu" => found.cpu = of("cpu.cfs_quota_us", permitted_cores).or(found.cpu),
+                "cpu" => found.cpu = of("cpu.cfs_quota_us", cpu_quota_cores).or(found.cpu),
                 "memory" => found.memory = of("memory.usage_in_bytes", memory_limit).or(found.memory),
                 "cpuacct" => found.usage = place("cpuacct.usage").or(found.usage),
                 _ => {}
@@ -139,7 +139,7 @@ fn folder_with_lowest_limit(folder: PathBuf, top: &Path, limit: fn(&Path) -> Opt
 }
 
 /// Returns the quota of a group in cores; `None` without a quota.
-fn permitted_cores(group: &Path) -> Option<f64> {
+fn cpu_quota_cores(group: &Path) -> Option<f64> {
     let read = |name: &str| std::fs::read(group.join(name)).ok();
     let quota = match read("cpu.max") {
         Some(max) => parse_cpu_max(&max),
@@ -153,7 +153,7 @@ fn permitted_cores(group: &Path) -> Option<f64> {
 pub fn own_limits() -> (Option<f64>, Option<f64>) {
     let text = std::fs::read("/proc/self/cgroup").unwrap_or_default();
     let CgroupFolders { cpu, memory, .. } = find_cgroup_folders(&text, Path::new("/sys/fs/cgroup"));
-    (cpu.as_deref().and_then(permitted_cores), memory.as_deref().and_then(memory_limit))
+    (cpu.as_deref().and_then(cpu_quota_cores), memory.as_deref().and_then(memory_limit))
 }
 
 /// Returns the number of busy threads that this process can run at full speed: its allowed cores,

@@ -1,7 +1,7 @@
 //! Finds the processes that listen on an address, through the listening sockets of that address.
 //! This module also finds the dependencies of a server, and separate servers among its descendants.
 
-use super::process::{Stat, file_tables, files_folder, numbered_entries, read_process_stat};
+use super::process::{Stat, file_table_tids, files_folder, numbered_entries, read_process_stat};
 use super::sockets::{
     IpVersion, SocketDiagnostics, SocketFilter, SocketRow, network_namespace_of, run_in_network_of, states,
 };
@@ -33,7 +33,7 @@ pub struct SocketHolders {
     /// Process ids, ascending.
     pub pids: Vec<u32>,
     /// The number of processes whose open files this user may not see.
-    pub denied: usize,
+    pub unreadable_process_count: usize,
 }
 
 /// Parses the inode in a link of `/proc/PID/fd` such as `socket:[12345]`.
@@ -41,22 +41,22 @@ pub fn socket_inode(link: &[u8]) -> Option<u32> {
     std::str::from_utf8(link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?).ok()?.parse().ok()
 }
 
-/// Returns the inodes of the sockets in a table of open files (see [`file_tables`]).
-fn sockets_in(pid: u32, table: u32) -> io::Result<impl Iterator<Item = u32>> {
+/// Returns the inodes of the sockets in a table of open files (see [`file_table_tids`]).
+fn socket_inodes_in_table(pid: u32, table: u32) -> io::Result<impl Iterator<Item = u32>> {
     use std::os::unix::ffi::OsStrExt;
     let links = std::fs::read_dir(files_folder(pid, table))?.flatten().flat_map(|e| std::fs::read_link(e.path()));
     Ok(links.filter_map(|link| socket_inode(link.as_os_str().as_bytes())))
 }
 
-/// Whether a table of open files (see [`file_tables`]) contains one of the sockets `inodes`.
+/// Whether a table of open files (see [`file_table_tids`]) contains one of the sockets `inodes`.
 fn has_socket_in_table(pid: u32, table: u32, inodes: &BTreeSet<u32>) -> io::Result<bool> {
-    Ok(sockets_in(pid, table)?.any(|inode| inodes.contains(&inode)))
+    Ok(socket_inodes_in_table(pid, table)?.any(|inode| inodes.contains(&inode)))
 }
 
 /// Whether a thread of the process has its own table of open files that contains one of the sockets
 /// `inodes`.
 fn has_socket_in_thread_table(pid: u32, inodes: &BTreeSet<u32>) -> io::Result<bool> {
-    let tables = file_tables(pid, numbered_entries(format!("/proc/{pid}/task"))?.into_iter());
+    let tables = file_table_tids(pid, numbered_entries(format!("/proc/{pid}/task"))?.into_iter());
     Ok(tables.iter().skip(1).any(|table| has_socket_in_table(pid, *table, inodes).unwrap_or(false)))
 }
 
@@ -67,7 +67,7 @@ pub fn socket_holders(inodes: &BTreeSet<u32>) -> io::Result<SocketHolders> {
         match has_socket_in_table(pid, pid, inodes) {
             Ok(true) => found.pids.push(pid),
             Ok(false) => {}
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => found.denied += 1,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => found.unreadable_process_count += 1,
             // Other errors are ignored, because they mean that the process has ended meanwhile.
             Err(_) => {}
         }
@@ -85,7 +85,7 @@ pub fn socket_holders(inodes: &BTreeSet<u32>) -> io::Result<SocketHolders> {
 /// Returns the arguments of a command line that are not options; `words` are NUL-terminated.
 /// Options are left out, because a worker may have other options than its server, such as a
 /// debugger's port.
-fn interpreter_arguments(words: &[u8]) -> Vec<Vec<u8>> {
+fn non_option_arguments(words: &[u8]) -> Vec<Vec<u8>> {
     let behind = words.split(|byte| *byte == 0).skip(1);
     behind.filter(|word| !word.is_empty() && !word.starts_with(b"-")).map(<[u8]>::to_vec).collect()
 }
@@ -105,13 +105,13 @@ pub fn is_separate_server(
 ) -> io::Result<bool> {
     let program = |pid: u32| {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-        Some((std::fs::read_link(format!("/proc/{pid}/exe")).ok()?, interpreter_arguments(&words)))
+        Some((std::fs::read_link(format!("/proc/{pid}/exe")).ok()?, non_option_arguments(&words)))
     };
     match (program(pid), program(root)) {
         (Some(own), Some(roots)) if own != roots => {}
         _ => return Ok(false),
     }
-    let open = |pid: u32| Ok::<BTreeSet<u32>, io::Error>(sockets_in(pid, pid)?.collect());
+    let open = |pid: u32| Ok::<BTreeSet<u32>, io::Error>(socket_inodes_in_table(pid, pid)?.collect());
     let (own, roots) = (open(pid)?, open(root)?);
     let (mut serves, mut works) = (false, false);
     let mut look = |inode: u32, is_servers: bool| {
@@ -332,13 +332,13 @@ pub fn find_dependencies(
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnixConnection {
     /// The inode of the end that opened the connection.
-    pub opener: u32,
+    pub opening_inode: u32,
     /// The inode of the end that accepted the connection.
     pub accepting_inode: u32,
     /// The listener's name; never empty.
     pub listener_name: Vec<u8>,
     /// The inode of the listener's file, if it has one and the kernel reports it.
-    pub file: Option<u32>,
+    pub file_inode: Option<u32>,
 }
 
 impl UnixConnection {
@@ -351,7 +351,8 @@ impl UnixConnection {
     /// network namespace of the connection. Other namespaces may have sockets of the same name, and
     /// an abstract name is valid only within one namespace.
     pub fn leads_to(&self, listener: &UnixSocket, is_near: bool) -> bool {
-        self.listener_name == listener.name && (is_near || self.file.is_some() && self.file == listener.file)
+        self.listener_name == listener.name
+            && (is_near || self.file_inode.is_some() && self.file_inode == listener.file_inode)
     }
 }
 
@@ -367,9 +368,14 @@ fn pair_unix_sockets(connected: &[UnixSocket]) -> Vec<UnixConnection> {
     let opened = connected.iter().filter(|socket| socket.name.is_empty());
     opened
         .filter_map(|socket| {
-            let taken = by_inode.get(&socket.peer?).filter(|taken| !taken.name.is_empty())?;
-            let (opener, taker, bytes) = (socket.inode, taken.inode, taken.name.clone());
-            Some(UnixConnection { opener, accepting_inode: taker, listener_name: bytes, file: taken.file })
+            let taken = by_inode.get(&socket.peer_inode?).filter(|taken| !taken.name.is_empty())?;
+            let (opening_inode, taker, bytes) = (socket.inode, taken.inode, taken.name.clone());
+            Some(UnixConnection {
+                opening_inode,
+                accepting_inode: taker,
+                listener_name: bytes,
+                file_inode: taken.file_inode,
+            })
         })
         .collect()
 }
@@ -385,7 +391,7 @@ fn unix_connection_inodes(askers: &mut [SocketDiagnostics]) -> Vec<(u32, Vec<u32
         pairs.extend(unix_connections(asker).into_iter().map(|link| {
             let listeners = all().filter(|(at, listener)| link.leads_to(listener, *at == number));
             let to = listeners.map(|(_, listener)| listener.inode).chain([link.accepting_inode]).collect();
-            (link.opener, to, link.name())
+            (link.opening_inode, to, link.name())
         }));
     }
     pairs
@@ -413,7 +419,7 @@ pub fn ipv4_if_mapped(address: SocketAddr) -> SocketAddr {
 fn socket_holders_by_inode(inodes: &BTreeSet<u32>) -> io::Result<BTreeMap<u32, Vec<u32>>> {
     let mut held: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for pid in numbered_entries("/proc")? {
-        let Ok(open) = sockets_in(pid, pid) else { continue };
+        let Ok(open) = socket_inodes_in_table(pid, pid) else { continue };
         for inode in open.filter(|inode| inodes.contains(inode)) {
             held.entry(inode).or_default().push(pid);
         }
@@ -472,7 +478,7 @@ mod tests {
             ("", "", true),
         ] {
             assert_eq!(
-                interpreter_arguments(one.as_bytes()) == interpreter_arguments(other.as_bytes()),
+                non_option_arguments(one.as_bytes()) == non_option_arguments(other.as_bytes()),
                 is_same,
                 "{one:?} {other:?}"
             );
@@ -510,11 +516,11 @@ mod tests {
 
     #[test]
     fn unix_connections_lead_to_the_listening_process() {
-        let socket = |inode: u32, peer: Option<u32>, name: &str, file: Option<u32>| UnixSocket {
+        let socket = |inode: u32, peer_inode: Option<u32>, name: &str, file_inode: Option<u32>| UnixSocket {
             inode,
             name: name.into(),
-            file,
-            peer,
+            file_inode,
+            peer_inode,
             receive_queue: None,
         };
         let connected = [
@@ -530,9 +536,9 @@ mod tests {
             socket(8, Some(9), "", None),
         ];
         let links = pair_unix_sockets(&connected);
-        let ends: Vec<_> = links.iter().map(|link| (link.opener, link.accepting_inode, link.name())).collect();
+        let ends: Vec<_> = links.iter().map(|link| (link.opening_inode, link.accepting_inode, link.name())).collect();
         assert_eq!(ends, [(1, 2, "/run/store".to_owned()), (3, 4, "@store".to_owned())]);
-        for (link, name, file, near, elsewhere) in [
+        for (link, name, file_inode, near, elsewhere) in [
             (&links[0], "/run/store", Some(70), true, true),
             // The listener's file has the same name but another inode, so in another network
             // namespace the file is a different file.
@@ -542,11 +548,11 @@ mod tests {
             // namespace only.
             (&links[1], "@store", None, true, false),
         ] {
-            let listener = socket(10, None, name, file);
+            let listener = socket(10, None, name, file_inode);
             assert_eq!(
                 (link.leads_to(&listener, true), link.leads_to(&listener, false)),
                 (near, elsewhere),
-                "{name} {file:?}"
+                "{name} {file_inode:?}"
             );
         }
     }

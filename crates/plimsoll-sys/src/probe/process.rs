@@ -224,9 +224,9 @@ pub fn parse_files_max(text: &[u8]) -> Option<u64> {
 }
 
 /// Returns the number of open files in the file table that the thread `table` uses
-/// ([`file_tables`]). Since Linux 6.2 the kernel reports the number of open files. On older kernels
-/// this function counts the open files, which is slow for a server with many connections.
-pub fn files_open(pid: u32, table: u32) -> io::Result<u64> {
+/// ([`file_table_tids`]). Since Linux 6.2 the kernel reports the number of open files. On older
+/// kernels this function counts the open files, which is slow for a server with many connections.
+pub fn open_file_count(pid: u32, table: u32) -> io::Result<u64> {
     let folder = files_folder(pid, table);
     let counted = std::fs::metadata(&folder)?.len();
     if counted > 0 {
@@ -245,12 +245,12 @@ pub fn files_folder(pid: u32, table: u32) -> String {
 /// that uses the table. The file table of the process comes first, then file tables of threads with
 /// their own table (see [`unshare_file_table`](crate::process::unshare_file_table)). If the kernel
 /// forbids comparing the file tables of threads, only the file table of the process is returned.
-pub fn file_tables(pid: u32, threads: impl Iterator<Item = u32>) -> Vec<u32> {
+pub fn file_table_tids(pid: u32, threads: impl Iterator<Item = u32>) -> Vec<u32> {
     // The kernel compares file tables in a total order, which is constant while the tables exist.
     // `known` is sorted in this order, so a binary search finds the tables that are already known.
     let mut known = vec![pid];
     for thread in threads {
-        let place = known.binary_search_by(|table| compare_files(*table, thread).unwrap_or(Ordering::Equal));
+        let place = known.binary_search_by(|table| compare_file_tables(*table, thread).unwrap_or(Ordering::Equal));
         if let Err(place) = place {
             known.insert(place, thread);
         }
@@ -261,7 +261,7 @@ pub fn file_tables(pid: u32, threads: impl Iterator<Item = u32>) -> Vec<u32> {
 
 /// Compares the file tables of two threads in the kernel's order. Returns `None` if the kernel
 /// refuses the comparison, or one of the threads has ended.
-fn compare_files(a: u32, b: u32) -> Option<Ordering> {
+fn compare_file_tables(a: u32, b: u32) -> Option<Ordering> {
     const KCMP_FILES: libc::c_long = 2;
     if a == b {
         return Some(Ordering::Equal);
@@ -452,10 +452,14 @@ mod tests {
         assert!(stat.threads >= 1 && stat.resident_pages * page_bytes() > 100_000 && !name.is_empty());
         let threads = numbered_entries(format!("/proc/{me}/task")).expect("reads");
         assert!(threads.contains(&me));
-        let open = files_open(me, me).expect("counts");
+        let open = open_file_count(me, me).expect("counts");
         let more: Vec<_> = (0..50).map(|_| std::fs::File::open("/proc/self/stat").expect("opens")).collect();
-        assert!(files_open(me, me).expect("counts") >= open.saturating_sub(20) + 50 - 20, "{open} and {}", more.len());
-        assert_eq!(file_tables(me, threads.into_iter()), [me], "threads share their files");
+        assert!(
+            open_file_count(me, me).expect("counts") >= open.saturating_sub(20) + 50 - 20,
+            "{open} and {}",
+            more.len()
+        );
+        assert_eq!(file_table_tids(me, threads.into_iter()), [me], "threads share their files");
         let (told, tid) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let own = std::thread::spawn(move || {
@@ -469,8 +473,8 @@ mod tests {
         let (has_own, tid) = tid.recv().expect("told");
         if has_own {
             let threads = numbered_entries(format!("/proc/{me}/task")).expect("reads");
-            assert_eq!(file_tables(me, threads.into_iter()), [me, tid]);
-            assert!(files_open(me, tid).expect("counts") > 0);
+            assert_eq!(file_table_tids(me, threads.into_iter()), [me, tid]);
+            assert!(open_file_count(me, tid).expect("counts") > 0);
         }
         drop(end);
         own.join().expect("ends");

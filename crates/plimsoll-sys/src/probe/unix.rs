@@ -33,7 +33,7 @@ pub fn unix_listeners_at(path: &str) -> io::Result<Vec<UnixSocket>> {
         let same_name = named(Path::new(path)) || [&whole, &real].into_iter().flatten().any(|path| named(path));
         // If the file at `path` was replaced, the socket of the old file has another inode than
         // `path`. If the inode of a socket file is unknown, only the socket names can be compared.
-        match (socket.file, file) {
+        match (socket.file_inode, file) {
             (Some(theirs), Some(file)) => theirs == file && (same_name || last(&socket.name) == wanted_last),
             _ => same_name,
         }
@@ -61,8 +61,8 @@ pub fn parse_list(text: &[u8]) -> Vec<UnixSocket> {
         (flags & SOCKET_FLAG_ACCEPTING != 0 && !name.is_empty()).then_some(UnixSocket {
             inode,
             name,
-            file: None,
-            peer: None,
+            file_inode: None,
+            peer_inode: None,
             receive_queue: None,
         })
     };
@@ -87,8 +87,8 @@ mod tests {
         let expect = expect.map(|(inode, name)| UnixSocket {
             inode,
             name: name.into(),
-            file: None,
-            peer: None,
+            file_inode: None,
+            peer_inode: None,
             receive_queue: None,
         });
         assert_eq!(parse_list(text), expect);

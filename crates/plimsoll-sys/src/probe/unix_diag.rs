@@ -20,9 +20,9 @@ pub struct UnixSocket {
     /// its listener's name. The name of the opening end of a connection is usually empty.
     pub name: Vec<u8>,
     /// The inode of the socket's file, if it has one and the kernel reports it.
-    pub file: Option<u32>,
+    pub file_inode: Option<u32>,
     /// The inode of a connection's peer, if the kernel reports it.
-    pub peer: Option<u32>,
+    pub peer_inode: Option<u32>,
     /// For a listener, the number of connections in its accept queue; for a connection, the number
     /// of unread bytes. `None` if the kernel does not report the queue length.
     pub receive_queue: Option<u32>,
@@ -63,7 +63,8 @@ fn display_name(name: &[u8]) -> Vec<u8> {
 /// Parses the answer message about one socket.
 pub(super) fn parse_message(payload: &[u8]) -> Option<UnixSocket> {
     let u32_at = |at: usize| Some(u32::from_ne_bytes(payload.get(at..at + 4)?.try_into().ok()?));
-    let mut socket = UnixSocket { inode: u32_at(4)?, name: Vec::new(), file: None, peer: None, receive_queue: None };
+    let mut socket =
+        UnixSocket { inode: u32_at(4)?, name: Vec::new(), file_inode: None, peer_inode: None, receive_queue: None };
     let number = |value: &[u8]| Some(u32::from_ne_bytes(value.get(..4)?.try_into().ok()?));
     let mut rest = payload.get(UNIX_DIAG_MSG_BYTES..)?;
     while rest.len() >= 4 {
@@ -72,8 +73,8 @@ pub(super) fn parse_message(payload: &[u8]) -> Option<UnixSocket> {
         let value = rest.get(4..length)?;
         match kind {
             UNIX_DIAG_NAME => socket.name = display_name(value),
-            UNIX_DIAG_VFS => socket.file = number(value),
-            UNIX_DIAG_PEER => socket.peer = number(value).filter(|peer| *peer != 0),
+            UNIX_DIAG_VFS => socket.file_inode = number(value),
+            UNIX_DIAG_PEER => socket.peer_inode = number(value).filter(|peer| *peer != 0),
             UNIX_DIAG_RQLEN => socket.receive_queue = number(value),
             _ => {}
         }
@@ -102,7 +103,7 @@ mod tests {
         }
         let whole = parse_message(&payload).expect("read");
         assert_eq!((whole.inode, whole.name.as_slice()), (77, &b"@name"[..]));
-        assert_eq!(whole.file, Some(u32::from_ne_bytes([5, 0, 0, 0])));
+        assert_eq!(whole.file_inode, Some(u32::from_ne_bytes([5, 0, 0, 0])));
         assert_eq!(whole.receive_queue, Some(u32::from_ne_bytes([9, 0, 0, 0])));
         // A message that is cut anywhere, or has an invalid attribute length, is either parsed or
         // rejected. The parser never reads beyond the end of the message.

@@ -18,7 +18,7 @@ const SECTIONS_MAX: u64 = 4096;
 const SYMBOLS_MAX: u64 = 4 << 20;
 /// The largest accepted total length of all section names in a file, bytes. The section names of
 /// real programs are shorter.
-const SECTION_NAMES_MAX: u64 = 1 << 20;
+const SECTION_NAMES_BYTES_MAX: u64 = 1 << 20;
 /// The longest part of a function name that is read, in bytes. Function names of C++ can be long.
 const NAME_BYTES: usize = 1024;
 
@@ -45,7 +45,7 @@ struct LoadedSegment {
 struct Symbol {
     address: u64,
     size: u32,
-    name: u32,
+    name_offset: u32,
 }
 
 /// A section of the file: file offset and length, address, linked section, and type.
@@ -129,8 +129,8 @@ impl<P: RandomAccessBytes> Functions<P> {
         if address - symbol.address >= u64::from(symbol.size) {
             return None;
         }
-        let name = self.names.0.checked_add(u64::from(symbol.name))?;
-        let room = (self.names.1.saturating_sub(u64::from(symbol.name))).min(NAME_BYTES as u64) as usize;
+        let name = self.names.0.checked_add(u64::from(symbol.name_offset))?;
+        let room = (self.names.1.saturating_sub(u64::from(symbol.name_offset))).min(NAME_BYTES as u64) as usize;
         let name: Vec<u8> = self.file.read_part(name, room).iter().copied().take_while(|byte| *byte != 0).collect();
         (!name.is_empty()).then(|| found(name, symbol.address))
     }
@@ -169,7 +169,7 @@ fn read_sections<P: RandomAccessBytes>(file: &P, at: u64, count: u64, names: usi
     let heads: Vec<&[u8]> = bytes.chunks_exact(64).collect();
     let extent = |part: &[u8]| Some((little_endian_number_at(part, 24, 8)?, little_endian_number_at(part, 32, 8)?));
     let names = heads.get(names).and_then(|part| extent(part)).unwrap_or_default();
-    let names = file.read_part(names.0, names.1.min(SECTION_NAMES_MAX) as usize);
+    let names = file.read_part(names.0, names.1.min(SECTION_NAMES_BYTES_MAX) as usize);
     let of = |part: &&[u8]| {
         let (offset, size) = extent(part)?;
         let name = names.get(little_endian_number_at(part, 0, 4)? as usize..).unwrap_or_default();
@@ -218,9 +218,9 @@ fn read_symbols<P: RandomAccessBytes>(
         let size = little_endian_number_at(part, 16, 8)?;
         let size = if size == 0 { section_end.saturating_sub(address).min(SYMBOL_LENGTH_MAX) } else { size };
         let size = size.min(u64::from(u32::MAX)) as u32;
-        let name = little_endian_number_at(part, 0, 4)? as u32;
-        let is_code = matches!(kind, STT_FUNC | STT_GNU_IFUNC) && section != 0 && address != 0 && name != 0;
-        is_code.then_some(Symbol { address, size, name })
+        let name_offset = little_endian_number_at(part, 0, 4)? as u32;
+        let is_code = matches!(kind, STT_FUNC | STT_GNU_IFUNC) && section != 0 && address != 0 && name_offset != 0;
+        is_code.then_some(Symbol { address, size, name_offset })
     };
     let mut symbols: Vec<Symbol> = bytes.chunks_exact(SYMBOL_BYTES as usize).filter_map(of).collect();
     // If several symbols have the same address, the symbol with the longest code is used.

@@ -52,13 +52,13 @@ enum RegisterRule {
 pub struct FrameRule {
     /// Whether the end of the frame is relative to the frame pointer; otherwise it is relative to
     /// the stack pointer.
-    by_frame: bool,
+    is_relative_to_frame_pointer: bool,
     /// The offset that is added to the frame pointer or stack pointer to get the end of the frame.
     offset: i64,
     /// The location of the caller's frame pointer.
     frame: RegisterRule,
     /// The offset of the return address from the end of the frame.
-    back: i64,
+    return_address_offset: i64,
 }
 
 /// The bytes of a file, found by the memory address at which each byte is loaded.
@@ -104,12 +104,12 @@ impl FrameTable {
         let common_at = about_at.checked_sub(little_endian_number_at(about.bytes, 0, 4)?)?;
         let (common, at) = read_table_entry(file, common_at)?;
         let (shared, mut first) = SharedFrames::read(TableReader { bytes: &common, at: 0, start: at })?;
-        let start = about.read_pointer(shared.pointers)?;
-        let length = about.read_pointer(shared.pointers & 0x0f)?;
+        let start = about.read_pointer(shared.pointer_encoding)?;
+        let length = about.read_pointer(shared.pointer_encoding & 0x0f)?;
         if address < start || address - start >= length {
             return None;
         }
-        if shared.has_more {
+        if shared.has_augmentation_data {
             let more = about.read_uleb128()?;
             about.skip(more)?;
         }
@@ -133,9 +133,9 @@ struct SharedFrames {
     code_unit: u64,
     data_unit: i64,
     /// The encoding of addresses.
-    pointers: u8,
+    pointer_encoding: u8,
     /// Whether additional data precedes the call frame instructions of each function.
-    has_more: bool,
+    has_augmentation_data: bool,
 }
 
 impl SharedFrames {
@@ -153,21 +153,26 @@ impl SharedFrames {
         if back != RETURN_ADDRESS {
             return None;
         }
-        let mut shared = SharedFrames { code_unit, data_unit, pointers: 0, has_more: letters.first() == Some(&b'z') };
+        let mut shared = SharedFrames {
+            code_unit,
+            data_unit,
+            pointer_encoding: 0,
+            has_augmentation_data: letters.first() == Some(&b'z'),
+        };
         let mut rest = reader;
-        if shared.has_more {
+        if shared.has_augmentation_data {
             let length = reader.read_uleb128()?;
             rest = reader;
             rest.skip(length)?;
         }
-        for letter in letters.iter().skip(usize::from(shared.has_more)) {
+        for letter in letters.iter().skip(usize::from(shared.has_augmentation_data)) {
             match letter {
                 b'L' => _ = reader.read_number(1)?,
                 b'P' => {
                     let encoding = reader.read_number(1)? as u8;
                     reader.read_pointer(encoding & 0x1f)?;
                 }
-                b'R' => shared.pointers = reader.read_number(1)? as u8,
+                b'R' => shared.pointer_encoding = reader.read_number(1)? as u8,
                 // The letter S marks a frame that the kernel created for a signal. Frames of
                 // signals and frames with unknown letters get no rule.
                 _ => return None,
@@ -197,10 +202,10 @@ impl FrameState {
 
     fn frame_rule(self) -> Option<FrameRule> {
         let (register, offset) = self.end?;
-        let by_frame = register == FRAME_POINTER;
+        let is_relative_to_frame_pointer = register == FRAME_POINTER;
         match self.back {
-            RegisterRule::At(back) if by_frame || register == STACK_POINTER => {
-                Some(FrameRule { by_frame, offset, frame: self.frame, back })
+            RegisterRule::At(return_address_offset) if is_relative_to_frame_pointer || register == STACK_POINTER => {
+                Some(FrameRule { is_relative_to_frame_pointer, offset, frame: self.frame, return_address_offset })
             }
             // There is no caller, as at the start of a thread, or the frame's end needs another
             // register.
@@ -360,15 +365,16 @@ impl TableReader<'_> {
 /// of callers ends where `rule` returns `None`, or where the sampled part of the stack ends. The
 /// function `rule` gets an address, and whether the address is a return address.
 pub fn unwind_callers(top: &StackTop, mut rule: impl FnMut(u64, bool) -> Option<FrameRule>, into: &mut Vec<u64>) {
-    let word =
-        |address: u64| little_endian_number_at(top.bytes, usize::try_from(address.checked_sub(top.stack)?).ok()?, 8);
+    let word = |address: u64| {
+        little_endian_number_at(top.bytes, usize::try_from(address.checked_sub(top.stack_pointer)?).ok()?, 8)
+    };
     into.clear();
-    into.push(top.at);
-    let (mut at, mut stack, mut frame) = (top.at, top.stack, Some(top.frame));
+    into.push(top.instruction_pointer);
+    let (mut at, mut stack, mut frame) = (top.instruction_pointer, top.stack_pointer, Some(top.frame_pointer));
     while into.len() <= CALLERS_MAX {
         let caller = rule(at, into.len() > 1).and_then(|rule| {
-            let end = if rule.by_frame { frame? } else { stack }.checked_add_signed(rule.offset)?;
-            let back = word(end.checked_add_signed(rule.back)?).filter(|back| *back != 0)?;
+            let end = if rule.is_relative_to_frame_pointer { frame? } else { stack }.checked_add_signed(rule.offset)?;
+            let back = word(end.checked_add_signed(rule.return_address_offset)?).filter(|back| *back != 0)?;
             let frame = match rule.frame {
                 RegisterRule::Same => frame,
                 RegisterRule::At(offset) => end.checked_add_signed(offset).and_then(word),

@@ -288,7 +288,7 @@ impl H2Server {
             WindowUse::BelowHalf | WindowUse::BelowFrameSize => {
                 frame::write_window(&mut self.pending_frames, 0, self.own_receive_window.take_update_increment())
             }
-            WindowUse::NoLimitCrossed => {}
+            WindowUse::NoThresholdCrossed => {}
         }
         let Some(at) = self.find(id) else { return Ok(None) };
         let stream = &mut self.streams[at];
@@ -298,7 +298,7 @@ impl H2Server {
             WindowUse::BelowHalf | WindowUse::BelowFrameSize if !ends => {
                 frame::write_window(&mut self.pending_frames, id, stream.own_receive_window.take_update_increment());
             }
-            WindowUse::BelowHalf | WindowUse::BelowFrameSize | WindowUse::NoLimitCrossed => {}
+            WindowUse::BelowHalf | WindowUse::BelowFrameSize | WindowUse::NoThresholdCrossed => {}
         }
         stream.is_request_complete |= ends;
         Ok(ends.then_some(ServerEvent::End { stream: id }))

@@ -75,8 +75,9 @@ pub(super) struct OwnReceiveWindow {
 /// The effect of a frame's content on a receive window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WindowUse {
-    /// The content crossed no limit of the window, so no further window update is due.
-    NoLimitCrossed,
+    /// The content took the window below neither threshold (half of the window, one maximum frame),
+    /// so no further window update is due.
+    NoThresholdCrossed,
     /// At most half of the window is left now, so a window update is due.
     BelowHalf,
     /// Less than the maximum frame length is left now, so the peer may wait for a window update.
@@ -98,7 +99,7 @@ impl OwnReceiveWindow {
             used if used > size => WindowUse::WindowExceeded,
             _ if passes(size - PAYLOAD_BYTES_MAX as u32 + 1) => WindowUse::BelowFrameSize,
             _ if passes(size / 2) => WindowUse::BelowHalf,
-            _ => WindowUse::NoLimitCrossed,
+            _ => WindowUse::NoThresholdCrossed,
         }
     }
 
@@ -154,14 +155,14 @@ mod tests {
             let said = uses.iter().map(|bytes| window.record_use(*bytes, WINDOW_BYTES)).last();
             assert_eq!(said, Some(last), "{uses:?}");
         };
-        check(&[0], WindowUse::NoLimitCrossed);
-        check(&[49_999], WindowUse::NoLimitCrossed);
+        check(&[0], WindowUse::NoThresholdCrossed);
+        check(&[49_999], WindowUse::NoThresholdCrossed);
         check(&[50_000], WindowUse::BelowHalf);
         check(&[49_999, 1], WindowUse::BelowHalf);
-        check(&[50_000, 1], WindowUse::NoLimitCrossed);
-        check(&[50_000, 33_616], WindowUse::NoLimitCrossed);
+        check(&[50_000, 1], WindowUse::NoThresholdCrossed);
+        check(&[50_000, 33_616], WindowUse::NoThresholdCrossed);
         check(&[50_000, 33_617], WindowUse::BelowFrameSize);
-        check(&[83_617, 1], WindowUse::NoLimitCrossed);
+        check(&[83_617, 1], WindowUse::NoThresholdCrossed);
         check(&[100_000], WindowUse::BelowFrameSize);
         check(&[100_000, 1], WindowUse::WindowExceeded);
         check(&[50_000, u32::MAX], WindowUse::WindowExceeded);

@@ -72,7 +72,7 @@ fn set_traffic_from_logs(
         with_unsafe: args.allow_unsafe,
     };
     let replay = ReplaySettings { draws_sessions: true, ..words.replay_settings(plan)? };
-    plan.traffic = log_replay::load_from_logs(
+    plan.traffic = log_replay::traffic_from_logs(
         &replay,
         plan.load.seed,
         redaction_level(request.redact, request.keep_failed_bodies),

@@ -48,7 +48,7 @@ pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, ExperimentSet
     settings.output = plan_from_args::stored_output_settings(&args.out, args.output.as_deref(), &args.place)?;
     settings.fail_if = fail_if;
     settings.on_inconclusive = plan_from_args::verdict_when_inconclusive(&args.inconclusive);
-    let TrafficFromFile { traffic, arrivals } = log_replay::load_from_logs(
+    let TrafficFromFile { traffic, arrivals } = log_replay::traffic_from_logs(
         &replay,
         plan.load.seed,
         redaction_level(args.redact, args.keep_failed_bodies),

@@ -54,7 +54,7 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
     ));
     environment_differences(&experiment).iter().for_each(|sentence| print_to_stderr(&format!("warning: {sentence}")));
     ask_for_consent(settings, asked, args)?;
-    signal::catch_interrupts();
+    signal::catch_stop_signals();
     if let (Some(path), None) = (body_file(settings), &given.body) {
         given.body = Some((BodySource::File(path.to_owned()), fields::body_file(path)?));
     }

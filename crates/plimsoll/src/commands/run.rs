@@ -222,7 +222,7 @@ pub fn measure_load(
     let is_kept =
         profiles.is_some() || settings.output.file.is_some() || result_store::is_store_chosen_by_user(&settings.output);
     let path = is_kept.then(|| result_store::run_file_path(&settings.output, "run"));
-    let source = plimsoll_fleet::reading_source(&base, settings, ProbeEffort::Little)?;
+    let source = plimsoll_fleet::start_reading_source(&base, settings, ProbeEffort::Little)?;
     let profiles_asked = profiles.as_ref().map(RequestedProfiles::profiles_spec);
     let asked = ExperimentSpec::Run(RunSpec { plan: plan.record(), stop_if, profiles: profiles_asked });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--stop-if: {error}")))?;

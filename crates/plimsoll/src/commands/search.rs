@@ -152,7 +152,7 @@ impl PreparedSearch {
         let profiles = RequestedProfiles::from_settings(&plan, settings)?;
         let search_settings =
             SearchSettings { base: plan.record(), slo, budget_ns, max_rate, arrivals, preflight_response_time_ns };
-        let source = plimsoll_fleet::reading_source(&base, settings, effort)?;
+        let source = plimsoll_fleet::start_reading_source(&base, settings, effort)?;
         let (variants, pausable_processes) = (BTreeMap::new(), Vec::new());
         Ok(PreparedSearch {
             target: base,

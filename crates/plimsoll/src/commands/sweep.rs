@@ -150,7 +150,7 @@ pub fn carry_out(spec: SweepSpec<Plan>, settings: &ExperimentSettings<String>) -
     let stem = Path::new(&folder).join(name);
     let mut base = ResolvedTarget::resolve_target(&plan, settings)?;
     let noted: Vec<String> = run_preflight(&mut base.plan, &base.injector, settings)?;
-    let source = plimsoll_fleet::reading_source(&base, settings, ProbeEffort::Little)?;
+    let source = plimsoll_fleet::start_reading_source(&base, settings, ProbeEffort::Little)?;
     let mut live = ProgressDisplay::new(settings.output.quiet);
     noted.iter().for_each(|warning| live.print_note(&format!("warning: {warning}")));
     let (run_path, dat_path) = (output_path(&stem, ".plimsoll"), output_path(&stem, ".dat"));

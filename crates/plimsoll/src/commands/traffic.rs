@@ -10,7 +10,7 @@ use plimsoll_report::traffic::{LogSummary, TrafficContext, traffic_page, traffic
 use plimsoll_report::traffic_document;
 use plimsoll_report::{format, page};
 use plimsoll_study::log_replay::{
-    ReadingProgress, check_strict, compile_fold_patterns, fold_path, log_reading_options, refuse_unparsed_logs,
+    ReadingProgress, check_strict, compile_fold_patterns, fold_path, log_reading_options, refuse_if_no_line_parsed,
 };
 use plimsoll_study::logs::{LogLineCounts, Logs};
 use plimsoll_study::output::write_and_note;
@@ -74,7 +74,7 @@ fn has_html_suffix(path: &Path) -> bool {
 }
 
 fn refuse_unusable_logs(counts: &LogLineCounts, figures: &LogFigures) -> Result<(), Failure> {
-    refuse_unparsed_logs(counts)?;
+    refuse_if_no_line_parsed(counts)?;
     if figures.late_requests * 2 > figures.requests {
         return Err(Failure::cannot_start(format!(
             "the log is not in order: {late_lines} of {lines} lines are more than {minutes} min older than an \

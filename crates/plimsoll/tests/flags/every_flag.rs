@@ -85,8 +85,8 @@ fn values_with_secret(class: ValueClass) -> Vec<String> {
         ValueClass::Header => &["Authorization: Bearer C", "X-Any:C", "C", "C: x", "Cookie:a=C", "Authorization=C: x"],
         ValueClass::Body => &["C", "{\"k\":\"C\"}", "@/tmp/C/file"],
         ValueClass::Command => &["C", "./x C", "KEY=C ./x", "'C' x", "./x -pC", "sh -c 'exec ./x C'", "K='a C' ./x"],
-        ValueClass::InputPath | ValueClass::OutputPath | ValueClass::Program => &["/tmp/C/x", "C"],
-        ValueClass::Argument => &["C", "token=C", "--key=C"],
+        ValueClass::InputPath | ValueClass::OutputPath | ValueClass::ScriptPath => &["/tmp/C/x", "C"],
+        ValueClass::ScriptArgument => &["C", "token=C", "--key=C"],
         ValueClass::Secret => &["C", "curl http://127.0.0.1:1/ -H 'X-Any: C' -u ann:C -d C -b sid=C"],
         ValueClass::Plain | ValueClass::Switch => &[],
     };
@@ -440,7 +440,7 @@ fn no_spelling_of_a_secret_is_recorded() {
                     tried += 1;
                     match parse_command_line(name, &words, &companion_arguments(name, id)) {
                         Ok((cli, hidden)) => {
-                            let may = matches!(class, ValueClass::OutputPath | ValueClass::Program);
+                            let may = matches!(class, ValueClass::OutputPath | ValueClass::ScriptPath);
                             let silent = |message: &str| {
                                 let message = hidden.replace_secrets(message);
                                 assert!(may || !message.contains(CANARY), "{name} {words:?}: {message}");

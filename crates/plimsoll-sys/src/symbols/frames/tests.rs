@@ -65,8 +65,11 @@ fn rule(memory: &Memory, address: u64) -> Option<FrameRule> {
 }
 
 fn rule_text(rule: Option<FrameRule>) -> String {
-    let Some(FrameRule { by_frame, offset, frame, back }) = rule else { return "none".to_owned() };
-    format!("{}{offset:+} {back} {frame:?}", if by_frame { "frame" } else { "stack" })
+    let Some(FrameRule { is_relative_to_frame_pointer, offset, frame, return_address_offset }) = rule else {
+        return "none".to_owned();
+    };
+    let base = if is_relative_to_frame_pointer { "frame" } else { "stack" };
+    format!("{base}{offset:+} {return_address_offset} {frame:?}")
 }
 
 #[test]
@@ -152,9 +155,13 @@ fn an_unknown_unwind_table_gives_no_rule() {
 }
 
 const RULE_WITHOUT_FRAME_POINTER: FrameRule =
-    FrameRule { by_frame: false, offset: 16, frame: RegisterRule::Same, back: -8 };
-const RULE_WITH_FRAME_POINTER: FrameRule =
-    FrameRule { by_frame: true, offset: 16, frame: RegisterRule::At(-16), back: -8 };
+    FrameRule { is_relative_to_frame_pointer: false, offset: 16, frame: RegisterRule::Same, return_address_offset: -8 };
+const RULE_WITH_FRAME_POINTER: FrameRule = FrameRule {
+    is_relative_to_frame_pointer: true,
+    offset: 16,
+    frame: RegisterRule::At(-16),
+    return_address_offset: -8,
+};
 
 #[test]
 fn callers_are_unwound_as_far_as_rules_are_known() {
@@ -172,9 +179,13 @@ fn callers_are_unwound_as_far_as_rules_are_known() {
             _ => None,
         }
     };
-    let walked = |length: usize, frame: u64, rules: &dyn Fn(u64, bool) -> Option<FrameRule>| {
+    let walked = |length: usize, frame_pointer: u64, rules: &dyn Fn(u64, bool) -> Option<FrameRule>| {
         let mut into = vec![9, 9];
-        unwind_callers(&StackTop { at: 100, stack: 0x8000, frame, bytes: &bytes[..length] }, rules, &mut into);
+        unwind_callers(
+            &StackTop { instruction_pointer: 100, stack_pointer: 0x8000, frame_pointer, bytes: &bytes[..length] },
+            rules,
+            &mut into,
+        );
         into
     };
     for (length, expect) in [
@@ -188,16 +199,20 @@ fn callers_are_unwound_as_far_as_rules_are_known() {
         assert_eq!(walked(length, 0x8008, &rules), expect, "{length}");
     }
     // The following values of the frame pointer cannot point to a frame.
-    for frame in [0, 7, 0x7ff0, 0x9000, u64::MAX] {
-        assert_eq!(walked(64, frame, &rules), [100], "{frame:#x}");
+    for frame_pointer in [0, 7, 0x7ff0, 0x9000, u64::MAX] {
+        assert_eq!(walked(64, frame_pointer, &rules), [100], "{frame_pointer:#x}");
     }
     // A caller's frame is higher on the stack, so a walk ends even at a cycle or an endless chain.
-    let circle = |_, _| Some(FrameRule { offset: 0, back: 16, ..RULE_WITHOUT_FRAME_POINTER });
+    let circle = |_, _| Some(FrameRule { offset: 0, return_address_offset: 16, ..RULE_WITHOUT_FRAME_POINTER });
     assert_eq!(walked(64, 0, &circle), [100]);
     let long: Vec<u8> = (1..=200u64).flat_map(u64::to_le_bytes).collect();
     let mut into = Vec::new();
     let each = |_, _| Some(FrameRule { offset: 8, ..RULE_WITHOUT_FRAME_POINTER });
-    unwind_callers(&StackTop { at: 100, stack: 0x8000, frame: 0, bytes: &long }, each, &mut into);
+    unwind_callers(
+        &StackTop { instruction_pointer: 100, stack_pointer: 0x8000, frame_pointer: 0, bytes: &long },
+        each,
+        &mut into,
+    );
     assert_eq!(into.len(), CALLERS_MAX + 1);
 }
 

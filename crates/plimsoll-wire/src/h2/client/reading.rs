@@ -104,7 +104,7 @@ impl H2 {
     /// number of an open stream; 0 stands for the connection.
     #[inline]
     fn record_window_use(&mut self, id: u32, what: WindowUse) {
-        if what != WindowUse::NoLimitCrossed {
+        if what != WindowUse::NoThresholdCrossed {
             self.window_empty_unreported |= what == WindowUse::BelowFrameSize;
             if !self.windows_to_update.contains(&id) {
                 self.windows_to_update.push(id);

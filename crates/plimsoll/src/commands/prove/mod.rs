@@ -26,7 +26,7 @@ use plimsoll_study::prove_targets;
 use plimsoll_study::recording::Recording;
 use plimsoll_study::result_store;
 use plimsoll_study::runner::ComparisonRunner;
-use plimsoll_study::runner::builds::BuildTarget;
+use plimsoll_study::runner::builds::ComparisonTarget;
 use plimsoll_study::runner::machine::LoadFitter;
 use plimsoll_study::study_loop::StudyLoop;
 use std::convert::Infallible;
@@ -94,7 +94,7 @@ fn run_comparison(
     blocks: BlocksSpec<Plan>,
     criterion: Option<Criterion>,
     settings: &ExperimentSettings<String>,
-    (targets, mut warnings, path): (&[BuildTarget], Vec<String>, PathBuf),
+    (targets, mut warnings, path): (&[ComparisonTarget], Vec<String>, PathBuf),
     record: impl FnOnce(BlocksSpec) -> ExperimentSpec,
     profiles: Option<RequestedProfiles>,
 ) -> Result<u8, Failure> {

@@ -480,7 +480,7 @@ fn check_slow_server_search(model: ServerModel, settings: &SearchSettings) -> Fi
     let whole = findings.trials.iter().filter(|t| t.verdict == Verdict::Pass && t.purpose != LoadPurpose::Settle);
     for (at, trial) in whole.enumerate() {
         let answers = trial.goodput_rps * trial.duration_ns as f64 / 1e9;
-        let silent = at == 0 && settings.preflight_response_time_ns == 0;
+        let silent = at == 0 && settings.preflight_ns == 0;
         assert!(silent || trial.duration_ns >= 3 * answer_ns && answers >= 2.99, "{answers} answers\n{tell}");
     }
     findings
@@ -494,7 +494,7 @@ fn trials_outlast_slow_responses() {
         let findings = check_slow_server_search(model, &settings);
         // The search also works without a test request, which would show the response time before
         // the first load.
-        let unasked = SearchSettings { preflight_response_time_ns: 0, ..settings };
+        let unasked = SearchSettings { preflight_ns: 0, ..settings };
         let later = simulator::search_with_settings(model, 1, &unasked);
         assert!(later.peak.is_some(), "{}", simulator::format_search(&later, model.capacity));
         let tell = simulator::format_search(&findings, model.capacity);
@@ -535,7 +535,7 @@ fn a_slow_first_response_does_not_lower_the_line() {
     let model =
         ServerModel::standard_models(QUIET_NOISE).into_iter().find(|m| m.name == "deep queue").expect("a model");
     let settings = simulator::search_settings(model, 1, 60 * SECOND, None);
-    let warming = SearchSettings { preflight_response_time_ns: 5 * SECOND, ..settings.clone() };
+    let warming = SearchSettings { preflight_ns: 5 * SECOND, ..settings.clone() };
     let (usual, findings) =
         (simulator::search_with_settings(model, 1, &settings), simulator::search_with_settings(model, 1, &warming));
     assert_eq!(findings.trials[0].duration_ns, usual.trials[0].duration_ns);
@@ -695,7 +695,7 @@ proptest! {
         let model = ServerModel::standard_models(QUIET_NOISE)[(seed % 7) as usize];
         let max_rate = (rng.uniform_below(3) == 0).then_some(777.0);
         let mut settings = simulator::search_settings(model, seed, budget_s * SECOND, max_rate);
-        settings.preflight_response_time_ns = random_faulty_count(&mut rng);
+        settings.preflight_ns = random_faulty_count(&mut rng);
         let history: Vec<TrialOutcome> = (0..count).map(|_| random_outcome(&mut rng)).collect();
         for elapsed_ns in [0, rng.uniform_below(settings.budget_ns), random_faulty_count(&mut rng)] {
             if let SearchStep::Measure(measure) = next(&settings, &history, elapsed_ns) {

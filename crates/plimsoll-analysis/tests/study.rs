@@ -55,7 +55,7 @@ fn search_spec(budget_ns: u64) -> FindSpec {
         budget_ns,
         max_rate: None,
         arrivals: ArrivalSpacing::Constant,
-        preflight_response_time_ns: 0,
+        preflight_ns: 0,
         profiles: None,
     }
 }
@@ -269,7 +269,7 @@ fn skipped_levels_are_recorded() {
 /// as the original study. Only the record determines the next step.
 #[test]
 fn a_resumed_study_continues_identically() {
-    let find = ExperimentSpec::Find(FindSpec { preflight_response_time_ns: 2_000_000, ..search_spec(20 * SECOND) });
+    let find = ExperimentSpec::Find(FindSpec { preflight_ns: 2_000_000, ..search_spec(20 * SECOND) });
     let ladder = ExperimentSpec::Ladder(LadderSpec { blocks: blocks_spec(2) });
     let run = ExperimentSpec::Run(RunSpec { plan: closed_loop_plan(), stop_if: Some("p99>1s".into()), profiles: None });
     let models = [limited_concurrency_server(4, 2000.0), limited_concurrency_server(4, 1500.0)];

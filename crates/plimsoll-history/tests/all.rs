@@ -30,7 +30,7 @@ fn find_run_file_bytes(number: u64, rps: f64, filler: usize, summary: Option<Stu
         budget_ns: 60_000_000_000,
         max_rate: None,
         arrivals: ArrivalSpacing::Poisson,
-        preflight_response_time_ns: 0,
+        preflight_ns: 0,
         profiles: None,
         planning: Default::default(),
     });

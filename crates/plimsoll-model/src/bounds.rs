@@ -108,7 +108,7 @@ impl BlocksSpec {
 impl FindSpec {
     fn is_within_limits(&self) -> bool {
         self.base.is_within_limits()
-            && is_valid_time_ns(self.budget_ns.max(self.preflight_response_time_ns))
+            && is_valid_time_ns(self.budget_ns.max(self.preflight_ns))
             && self.max_rate.is_none_or(|rate| (0.0..=LEVEL_MAX).contains(&rate))
             && self.planning.headroom.is_none_or(|share| (0.0..1.0).contains(&share))
             && self.planning.soak_ns.is_none_or(is_valid_time_ns)

@@ -91,7 +91,7 @@ pub struct FindSpec<P = PlanRecord> {
     /// Response time of the preflight request, ns. The preflight request checks before the search
     /// that the server responds. A value of 0 means that no preflight request was sent.
     #[serde(rename = "first_answer_ns")]
-    pub preflight_response_time_ns: u64,
+    pub preflight_ns: u64,
     /// Profiles to take after the search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<ProfilesSpec>,
@@ -225,10 +225,9 @@ pub struct BlocksSpec<P = PlanRecord> {
 impl<P> FindSpec<P> {
     /// Converts the plan of the search with `each`.
     fn map_plan<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<FindSpec<Q>, E> {
-        let FindSpec { base, slo, budget_ns, max_rate, arrivals, preflight_response_time_ns, profiles, planning } =
-            self;
+        let FindSpec { base, slo, budget_ns, max_rate, arrivals, preflight_ns, profiles, planning } = self;
         let base = each(base)?;
-        Ok(FindSpec { base, slo, budget_ns, max_rate, arrivals, preflight_response_time_ns, profiles, planning })
+        Ok(FindSpec { base, slo, budget_ns, max_rate, arrivals, preflight_ns, profiles, planning })
     }
 }
 

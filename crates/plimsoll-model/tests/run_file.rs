@@ -204,7 +204,7 @@ fn experiment_spec_for_seed(seed: u64) -> ExperimentSpec {
         budget_ns: 60_000_000_000,
         max_rate: Some(1e4),
         arrivals: ArrivalSpacing::Constant,
-        preflight_response_time_ns: 7,
+        preflight_ns: 7,
         profiles: profiles.clone(),
         planning: Planning { headroom: Some(0.3), need_rps: None, soak_ns: Some(1_800_000_000_000) },
     };

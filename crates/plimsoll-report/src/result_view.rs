@@ -468,7 +468,7 @@ mod tests {
             budget_ns: 10_000_000_000,
             max_rate: None,
             arrivals: ArrivalSpacing::Constant,
-            preflight_response_time_ns: 0,
+            preflight_ns: 0,
             profiles: None,
             planning: Default::default(),
         };

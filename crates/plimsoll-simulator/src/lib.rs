@@ -790,15 +790,8 @@ pub fn search_settings(model: ServerModel, seed: u64, budget_ns: u64, max_rate: 
     let mut base =
         Plan::for_get_request("server", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }).record();
     base.load.seed = seed;
-    let preflight_response_time_ns = model.idle_response_ns();
-    SearchSettings {
-        base,
-        slo: model.slo(),
-        budget_ns,
-        max_rate,
-        arrivals: model.arrivals(),
-        preflight_response_time_ns,
-    }
+    let preflight_ns = model.idle_response_ns();
+    SearchSettings { base, slo: model.slo(), budget_ns, max_rate, arrivals: model.arrivals(), preflight_ns }
 }
 
 /// Formats the trials and the load line of a search for the messages of failed tests. `truth` is

@@ -59,7 +59,7 @@ impl BudgetDivision {
     ) -> BudgetDivision {
         let mut pace = BudgetDivision::for_budget(
             settings.budget_ns,
-            peak::single_user_response_ns(history).unwrap_or(settings.preflight_response_time_ns),
+            peak::single_user_response_ns(history).unwrap_or(settings.preflight_ns),
         );
         if let Some(stalls) = stalls {
             pace.line_trial_ns =

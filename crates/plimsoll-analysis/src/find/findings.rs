@@ -179,7 +179,7 @@ pub struct Forecast {
 /// Computes the precision of the load line that the budget of `settings` can give, before the rate
 /// of the server is known.
 pub fn forecast(settings: &SearchSettings) -> Forecast {
-    let pace = BudgetDivision::for_budget(settings.budget_ns, settings.preflight_response_time_ns);
+    let pace = BudgetDivision::for_budget(settings.budget_ns, settings.preflight_ns);
     let line_trial_s = pace.line_trial_ns as f64 / 1e9;
     let left_s = settings.budget_ns as f64 / 1e9 * 0.72 - 1.0;
     let line_trials = (left_s / (line_trial_s + 0.3)).floor().max(0.0) as u32;
@@ -198,7 +198,7 @@ pub fn forecast(settings: &SearchSettings) -> Forecast {
         precision = format::short_percent(width),
         lowest_rate = format::rate(provable_from_rps.ceil())
     )];
-    let answer_ns = settings.preflight_response_time_ns;
+    let answer_ns = settings.preflight_ns;
     if pace.line_trial_ns > BudgetDivision::for_budget(settings.budget_ns, 0).line_trial_ns {
         sentences.push(format!(
             "The first response took {response_time}, so a trial takes at least {trial_s} s unless responses get \

@@ -238,8 +238,8 @@ mod tests {
         let base =
             Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }).record();
         let slo = crate::Slo::default();
-        let (arrivals, preflight_response_time_ns) = (ArrivalSpacing::Constant, 0);
-        let settings = SearchSettings { base, slo, budget_ns: 1, max_rate: None, arrivals, preflight_response_time_ns };
+        let (arrivals, preflight_ns) = (ArrivalSpacing::Constant, 0);
+        let settings = SearchSettings { base, slo, budget_ns: 1, max_rate: None, arrivals, preflight_ns };
         let mut found = findings::findings_from_trials(&settings, &[], 1, StopReason::Budget);
         found.load_line.rps = 4000.0;
         for (text, expect) in [

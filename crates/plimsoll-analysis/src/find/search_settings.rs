@@ -24,7 +24,7 @@ pub struct SearchSettings {
     /// Response time of the test request before the search, ns; 0 without a test request. Until the
     /// first load shows the response time, trials are long enough for the response time of the test
     /// request.
-    pub preflight_response_time_ns: u64,
+    pub preflight_ns: u64,
 }
 
 /// A trial that the caller of the search executes next.

@@ -265,7 +265,7 @@ mod tests {
             Plan::for_get_request("server", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }).record();
         let slo = crate::slo::Slo::default();
         let arrivals = ArrivalSpacing::Poisson;
-        SearchSettings { base, slo, budget_ns: 60 * SECOND, max_rate: None, arrivals, preflight_response_time_ns: 0 }
+        SearchSettings { base, slo, budget_ns: 60 * SECOND, max_rate: None, arrivals, preflight_ns: 0 }
     }
 
     /// Creates a segment of 10 s at 100/s. An undisturbed segment met the SLO for `+`, and broke

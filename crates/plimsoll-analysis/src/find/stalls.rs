@@ -341,7 +341,7 @@ mod tests {
 
     fn search_settings(base: PlanRecord, budget_ns: u64) -> SearchSettings {
         let (slo, arrivals) = (Slo::default(), ArrivalSpacing::Constant);
-        SearchSettings { base, slo, budget_ns, max_rate: None, arrivals, preflight_response_time_ns: 0 }
+        SearchSettings { base, slo, budget_ns, max_rate: None, arrivals, preflight_ns: 0 }
     }
 
     fn base_plan() -> PlanRecord {

@@ -99,11 +99,11 @@ pub(crate) fn is_after_search(purpose: LoadPurpose) -> bool {
 
 /// Returns the settings of a search for this spec and SLO.
 pub fn settings(spec: &FindSpec, slo: Slo) -> SearchSettings {
-    let FindSpec { base, budget_ns, max_rate, arrivals, preflight_response_time_ns, .. } = spec.clone();
+    let FindSpec { base, budget_ns, max_rate, arrivals, preflight_ns, .. } = spec.clone();
     // The requested budget includes the load with headroom (a load below the load line), so the
     // search gets the remaining time.
     let budget_ns = budget_ns.saturating_sub(headroom_load_total_ns(headroom_load_length_ns(spec))).max(budget_ns / 2);
-    SearchSettings { base, slo, budget_ns, max_rate, arrivals, preflight_response_time_ns }
+    SearchSettings { base, slo, budget_ns, max_rate, arrivals, preflight_ns }
 }
 
 impl LoadLineSearch {

@@ -50,11 +50,8 @@ pub fn spec_from_args(args: &DemoArgs) -> Result<FindInput, Failure> {
     let output = args.out.to_settings(None)?;
     let settings = ExperimentSettings { demo: true, demo_quick: args.quick, output, ..ExperimentSettings::default() };
     let (slo, arrivals) = (Slo::default().to_string(), ArrivalSpacing::Poisson);
-    let (max_rate, preflight_response_time_ns, profiles, planning) = (None, 0, None, Planning::default());
-    Ok((
-        FindSpec { base, slo, budget_ns, max_rate, arrivals, preflight_response_time_ns, profiles, planning },
-        settings,
-    ))
+    let (max_rate, preflight_ns, profiles, planning) = (None, 0, None, Planning::default());
+    Ok((FindSpec { base, slo, budget_ns, max_rate, arrivals, preflight_ns, profiles, planning }, settings))
 }
 
 /// Starts the servers and runs find, explain and prove. With --quick or an output other than text,

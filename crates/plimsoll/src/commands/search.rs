@@ -112,8 +112,8 @@ fn spec_with_changed_plan(
     traffic_file::refuse_unique_rows(&base)?;
     settings.probes = plan_from_args::probe_settings(&args.probes)?;
     settings.profiles = plan_from_args::profile_settings(&args.profiles);
-    let (preflight_response_time_ns, profiles, planning) = (0, None, Planning::default());
-    let asked = FindSpec { base, slo, budget_ns, max_rate, arrivals, preflight_response_time_ns, profiles, planning };
+    let (preflight_ns, profiles, planning) = (0, None, Planning::default());
+    let asked = FindSpec { base, slo, budget_ns, max_rate, arrivals, preflight_ns, profiles, planning };
     Ok((asked, plans.collect(), settings))
 }
 
@@ -147,11 +147,10 @@ impl PreparedSearch {
             .map_err(|reason| Failure::usage(format!("--max-connections: {reason}")))?,
         };
         plan.load.shape = base.plan.load.shape.clone();
-        let (warnings, preflight_response_time_ns) = run_timed_preflight(&mut plan, &injector, settings)?;
+        let (warnings, preflight_ns) = run_timed_preflight(&mut plan, &injector, settings)?;
         let start_notes = StartNotes { warnings, adjustments: fitted };
         let profiles = RequestedProfiles::from_settings(&plan, settings)?;
-        let search_settings =
-            SearchSettings { base: plan.record(), slo, budget_ns, max_rate, arrivals, preflight_response_time_ns };
+        let search_settings = SearchSettings { base: plan.record(), slo, budget_ns, max_rate, arrivals, preflight_ns };
         let source = plimsoll_fleet::start_reading_source(&base, settings, effort)?;
         let (variants, pausable_processes) = (BTreeMap::new(), Vec::new());
         Ok(PreparedSearch {
@@ -239,10 +238,9 @@ impl PreparedSearch {
 
     /// Returns the specification of the search for the run file.
     pub fn search_spec(&self) -> FindSpec {
-        let SearchSettings { base, slo, budget_ns, max_rate, arrivals, preflight_response_time_ns } =
-            self.settings.clone();
+        let SearchSettings { base, slo, budget_ns, max_rate, arrivals, preflight_ns } = self.settings.clone();
         let profiles = self.profiles.as_ref().map(RequestedProfiles::profiles_spec);
         let (slo, planning) = (slo.to_string(), self.planning);
-        FindSpec { base, slo, budget_ns, max_rate, arrivals, preflight_response_time_ns, profiles, planning }
+        FindSpec { base, slo, budget_ns, max_rate, arrivals, preflight_ns, profiles, planning }
     }
 }

@@ -16,7 +16,7 @@ fn comparable_recorded_spec(file: &str) -> (ExperimentSpec, ExperimentSettings<R
         Ok::<_, Infallible>(plan)
     });
     if let Ok(ExperimentSpec::Find(find)) = &mut asked {
-        find.preflight_response_time_ns = 0;
+        find.preflight_ns = 0;
     }
     let Ok(asked) = asked;
     let settings = *experiment.settings.expect("settings");

@@ -312,14 +312,7 @@ fn without_a_load_line_loads_are_shares_of_peak_throughput() {
     let base =
         Plan::for_get_request("server", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }).record();
     let (slo, arrivals) = (Slo::default(), ArrivalSpacing::Constant);
-    let settings = SearchSettings {
-        base,
-        slo,
-        budget_ns: 60_000_000_000,
-        max_rate: None,
-        arrivals,
-        preflight_response_time_ns: 0,
-    };
+    let settings = SearchSettings { base, slo, budget_ns: 60_000_000_000, max_rate: None, arrivals, preflight_ns: 0 };
     let made = |purpose, load, goodput_rps| {
         let trial = TrialOutcome::one_second_trial(purpose, load, Verdict::Fail);
         TrialOutcome { goodput_rps, ..trial }

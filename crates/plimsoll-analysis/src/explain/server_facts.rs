@@ -78,12 +78,14 @@ impl<'a> Loads<'a> {
             within.min_by(by)
         };
         let past = nearest(1.1, 1.005, 2.0);
+        let is_strict_pass =
+            |trial: &TrialOutcome| trial.verdict == Verdict::Pass && !trial.evidence.has_failed_by_chance;
         Loads {
             low: nearest(0.15, 0.0, LOW_LOAD_SHARE_MAX).map(|found| found.2),
             half: nearest(0.5, LOW_LOAD_SHARE_MAX, LINE_LOAD_SHARE_MIN).map(|found| found.2),
             line: nearest(1.0, LINE_LOAD_SHARE_MIN, 1.0001).map(|found| found.2),
             past: past.map(|found| found.2),
-            sustained_above_line: past.filter(|found| found.1.verdict == Verdict::Pass).map(|found| found.2),
+            sustained_above_line: past.filter(|found| is_strict_pass(found.1)).map(|found| found.2),
             closed: Vec::new(),
             killed_processes: killed_processes(runs.iter().copied()),
         }
@@ -231,7 +233,10 @@ impl ServerFacts {
         let means = [&low, &half, &line].map(|sight| sight.service_mean_ns);
         let alone_ns = means.into_iter().flatten().chain(single).reduce(f64::min);
         let held_back_ns = low.held_back_ns;
-        let overloads = findings.trials.iter().filter(|trial| trial.verdict == Verdict::Fail);
+        let overloads = findings
+            .trials
+            .iter()
+            .filter(|trial| trial.verdict == Verdict::Fail || trial.evidence.has_failed_by_chance);
         let saturated_rps = overloads.filter_map(|trial| trial.evidence.saturated_rps).reduce(f64::max);
         let demands = estimate_demands(&[&low, &half, &line, &past]);
         let failing = findings.constant_failure.filter(|failing| failing.kind == SloBreakKind::Failed);

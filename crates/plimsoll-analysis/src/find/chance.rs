@@ -69,11 +69,15 @@ pub(super) fn with_verdicts_by_chance(
     line_rps_max: Option<f64>,
     dispersion: f64,
 ) -> Vec<TrialOutcome> {
+    // A bound that allows no bad request cannot be broken by chance.
+    let allows_chance = |bound: &BoundEvidence| bound.allowed_share > 0.0 || bound.bad_requests == 0;
     let is_within = |rate: f64| line_rps_max.is_none_or(|max| rate <= max);
     let verdict_by_chance = |trial: &TrialOutcome| {
         let passes = is_line_or_confirming_trial(trial)
             && trial.verdict == Verdict::Fail
             && trial.offered_rps().is_some_and(is_within)
+            && !trial.evidence.is_generator_limited
+            && trial.evidence.bounds.iter().all(allows_chance)
             && chance_explains_trial(trial, dispersion);
         let mut trial = trial.clone();
         if passes {

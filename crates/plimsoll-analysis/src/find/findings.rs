@@ -302,7 +302,8 @@ pub fn findings_from_trials(
         stopped_by,
         StopReason::NothingSucceeds | StopReason::NothingAnswered | StopReason::LowestFails | StopReason::Stalls
     );
-    if !tried || !met || stalling || hopeless || failing.is_some() && !load_line.is_confirmed {
+    let is_line_possible = !stalling && !hopeless && (failing.is_none() || load_line.is_confirmed);
+    if !tried || !met || !is_line_possible {
         load_line = LoadLine { upper: load_line.upper.filter(|upper| tried && *upper > 0.0), ..LoadLine::NONE };
     }
     // If the capacity falls continually, the server sustains no rate.
@@ -326,6 +327,7 @@ pub fn findings_from_trials(
     if is_topped || matches!(stopped_by, StopReason::GeneratorLimited | StopReason::MaxRate) {
         load_line.upper = None;
     }
+    let line_rps_max = load_line.upper.map(|upper| upper.max(load_line.lower));
     load_line.upper = load_line.upper.filter(|upper| *upper > load_line.lower);
     let (lower, capacity) = (load_line.rps, line.capacity);
     let meets = history.iter().filter(|t| {
@@ -343,10 +345,9 @@ pub fn findings_from_trials(
         arrivals: settings.arrivals,
         peak: peak::peak_with_capacity_rate(history, capacity.as_ref()),
         knee: peak::knee(history),
-        trials: if quota.is_some() {
-            recorded.to_vec()
-        } else {
-            with_verdicts_by_chance(recorded, load_line.upper, dispersion)
+        trials: match is_line_possible && quota.is_none() {
+            true => with_verdicts_by_chance(recorded, line_rps_max, dispersion),
+            false => recorded.to_vec(),
         },
         stopped_by,
         stalls: known.stalls.clone(),
@@ -648,7 +649,8 @@ fn trial_doubts(
         );
     }
     let line = findings.load_line.lower;
-    let passed = measured.iter().filter(|t| t.verdict == Verdict::Pass);
+    let is_without_failure = |t: &TrialOutcome| !t.evidence.has_failed_by_chance || t.evidence.failed_count() == 0;
+    let passed = measured.iter().filter(|t| t.verdict == Verdict::Pass && is_without_failure(t));
     let at_line = passed.filter_map(|t| Some((t.offered_rps()?, t.duration_ns as f64 / 1e9)));
     let rate_min = line * AT_LINE_SHARE_MIN;
     // The code uses `fold`, because `sum` would return -0 for an empty iterator.

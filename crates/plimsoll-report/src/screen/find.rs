@@ -19,6 +19,9 @@ use plimsoll_analysis::{Doubts, FailedResponseGroup, Findings, ServerView, Slo, 
 use plimsoll_model::shell;
 use plimsoll_model::{Experiment, LoadPurpose};
 
+/// A trial confirms the load line if its rate is at least this share of the interval's lower end.
+const CONFIRMING_RATE_SHARE_MIN: f64 = 0.98;
+
 /// A trial counts as measured at the load line if its rate differs from the load line by at most
 /// this share.
 const RATE_DIFFERENCE_AT_LINE_MAX: f64 = 0.1;
@@ -104,13 +107,15 @@ pub(super) fn load_line_certainty_text(findings: &Findings, doubts: &Doubts) -> 
 /// Returns whether the longest trial that confirms the load line broke the SLO, and chance explains
 /// this.
 fn is_longest_pass_by_chance(findings: &Findings) -> bool {
+    let rate_min = CONFIRMING_RATE_SHARE_MIN * findings.load_line.lower;
     let is_longest = |trial: &&TrialOutcome| {
-        trial.verdict == Verdict::Pass
-            && trial.offered_rps().is_some()
+        trial.purpose != LoadPurpose::Settle
+            && trial.offered_rps().is_some_and(|rate| rate >= rate_min)
             && trial.duration_ns as f64 / 1e9 == findings.longest_pass_at_line_s
     };
+    let is_strict_pass = |trial: &TrialOutcome| trial.verdict == Verdict::Pass && !trial.evidence.has_failed_by_chance;
     let mut longest = findings.trials.iter().filter(is_longest).peekable();
-    longest.peek().is_some() && longest.all(|trial| trial.evidence.has_failed_by_chance)
+    longest.peek().is_some() && !longest.any(is_strict_pass)
 }
 
 /// Returns the longest trial near the load line that met the SLO; `None` without such a trial.

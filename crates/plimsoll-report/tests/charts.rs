@@ -245,6 +245,7 @@ fn example_findings(scale: f64) -> Findings {
         constant_failure: None,
         target_loss: None,
         longest_pass_at_line_s: 10.0,
+        is_longest_pass_by_chance: false,
         budget_for_estimate_s: None,
         capacity: None,
         arrivals: ArrivalSpacing::Poisson,

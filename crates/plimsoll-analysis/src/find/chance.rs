@@ -19,9 +19,9 @@ use plimsoll_statistics::{BoundEvidence, Capacity};
 /// their expected number, and still count as chance. At a rate that just meets the SLO, 1 % of
 /// trials exceed this number.
 const CHANCE_DEVIATIONS: f64 = 2.33;
-/// A confirming trial tests the lower end of the load line's interval. A confirming trial supports
-/// the lower end if the trial's rate is at least this share of the lower end.
-const CONFIRMING_RATE_SHARE_MIN: f64 = 0.98;
+/// A trial is at the load line, and can confirm it, if the trial's rate is at least this share of
+/// the lower end of the load line's interval.
+pub(super) const AT_LINE_SHARE_MIN: f64 = 0.98;
 /// For a server that stalls, a confirming trial counts only if the trial is long enough. The
 /// minimum length is this share of the length of [`super::stalls::Stalls::confirming_trial_ns`].
 const CONFIRMING_LENGTH_SHARE_MIN: f64 = 0.8;
@@ -40,7 +40,7 @@ pub(super) fn is_line_supported(state: &SearchState, capacity: Option<&Capacity>
     let dispersion = backlog_dispersion(state, capacity);
     let long_ns = state.stalls.as_ref().map_or(0, |stalls| stalls.confirming_trial_ns());
     let confirms = state.history.iter().filter(|trial| trial.purpose == LoadPurpose::Confirm);
-    let near = confirms.filter(|trial| trial.offered_rps().is_some_and(|rate| rate >= CONFIRMING_RATE_SHARE_MIN * low));
+    let near = confirms.filter(|trial| trial.offered_rps().is_some_and(|rate| rate >= AT_LINE_SHARE_MIN * low));
     let length_ns_min = (long_ns as f64 * CONFIRMING_LENGTH_SHARE_MIN) as u64;
     let counted = near.filter(|trial| trial.planned_ns >= length_ns_min && !is_void_by_generator(trial));
     let meets = |trial: &&TrialOutcome| trial.verdict == Verdict::Pass || chance_explains_trial(trial, dispersion);
@@ -51,7 +51,7 @@ pub(super) fn is_line_supported(state: &SearchState, capacity: Option<&Capacity>
 /// Returns whether the rate of a confirming trial is at most 2 % above `low`. A confirming trial at
 /// a higher rate cannot contradict the load line.
 pub(super) fn can_contradict_lower_end(trial: &TrialOutcome, low: f64) -> bool {
-    trial.offered_rps().is_some_and(|rate| rate * CONFIRMING_RATE_SHARE_MIN <= low)
+    trial.offered_rps().is_some_and(|rate| rate * AT_LINE_SHARE_MIN <= low)
 }
 
 /// Returns whether a trial broke the SLO by more than chance explains. `dispersion` is the result
@@ -145,7 +145,7 @@ impl TriedRates {
     /// Returns 0 if no rate met the SLO.
     pub(super) fn lower_end(&self, lower: f64) -> f64 {
         match self.highest_passed_rate_rps {
-            Some(met_rps) if met_rps >= CONFIRMING_RATE_SHARE_MIN * lower => lower,
+            Some(met_rps) if met_rps >= AT_LINE_SHARE_MIN * lower => lower,
             met_rps => met_rps.unwrap_or(0.0),
         }
     }

@@ -4,8 +4,8 @@
 use super::budget_division::BudgetDivision;
 use super::capacity::saturated_rates;
 use super::chance::{
-    TriedRates, backlog_dispersion, breaks_slo_even_if_disturbed, chance_explains_trial, fails_beyond_chance,
-    is_line_supported, is_machine_shared, with_verdicts_by_chance,
+    AT_LINE_SHARE_MIN, TriedRates, backlog_dispersion, breaks_slo_even_if_disturbed, chance_explains_trial,
+    fails_beyond_chance, is_line_supported, is_machine_shared, with_verdicts_by_chance,
 };
 use super::constant_failure::{ConstantFailure, SloBreakKind};
 use super::line_estimate::LineEstimate;
@@ -50,9 +50,6 @@ const CAPACITY_DRIFT_DEVIATIONS_MIN: f64 = 3.0;
 /// and H2/1 at 1 000/s) with 10 % disturbed trials. Only 83 to 85 % of these intervals contained
 /// the load line, and 15 % lay below the load line.
 const STATED_QUANTILE_HIGH: f64 = 0.982;
-/// A trial is at the load line if its rate is at least this share of the lower end of the load
-/// line's interval.
-const AT_LINE_SHARE_MIN: f64 = 0.98;
 
 /// The load line with its uncertainty. The load line is the highest mean arrival rate at which the
 /// server meets the SLO in steady state, under the arrivals of the search.
@@ -148,6 +145,8 @@ pub struct Findings {
     pub target_loss: Option<ServerLoss>,
     /// The length of the longest trial that met the SLO at the load line or above, s.
     pub longest_pass_at_line_s: f64,
+    /// Whether the longest trial at the load line broke the SLO, and chance explains this.
+    pub is_longest_pass_by_chance: bool,
     /// The search budget that would probably make the load line's interval narrow enough for an
     /// estimate, s. `None` if the load line's interval is already narrow enough for an estimate.
     pub budget_for_estimate_s: Option<f64>,
@@ -234,6 +233,18 @@ pub fn forecast(settings: &SearchSettings) -> Forecast {
 fn requests_to_prove(success_min: f64) -> Option<f64> {
     (success_min < 1.0)
         .then(|| if success_min <= 0.0 { 1.0 } else { ((1.0 - SUCCESS_CONFIDENCE).ln() / success_min.ln()).ceil() })
+}
+
+/// Returns the longest trial that met the SLO at the load line or above, or that broke the SLO by
+/// no more than chance explains. Of two trials of equal length, the trial that met the SLO counts.
+fn longest_pass_at_line(history: &[TrialOutcome], line_rps_min: f64, dispersion: f64) -> Option<&TrialOutcome> {
+    let meets = |trial: &&TrialOutcome| {
+        (trial.verdict == Verdict::Pass
+            || is_line_or_confirming_trial(trial) && chance_explains_trial(trial, dispersion))
+            && trial.purpose != LoadPurpose::Settle
+            && trial.offered_rps().is_some_and(|rate| rate >= line_rps_min * AT_LINE_SHARE_MIN)
+    };
+    history.iter().filter(meets).max_by_key(|trial| (trial.duration_ns, trial.verdict == Verdict::Pass))
 }
 
 /// Computes the result of a search from its trials. `history` contains all trials in order.
@@ -330,12 +341,7 @@ pub fn findings_from_trials(
     let line_rps_max = load_line.upper.map(|upper| upper.max(load_line.lower));
     load_line.upper = load_line.upper.filter(|upper| *upper > load_line.lower);
     let (lower, capacity) = (load_line.rps, line.capacity);
-    let meets = history.iter().filter(|t| {
-        (t.verdict == Verdict::Pass || is_line_or_confirming_trial(t) && chance_explains_trial(t, dispersion))
-            && t.purpose != LoadPurpose::Settle
-            && t.offered_rps().is_some_and(|rate| rate >= load_line.lower * AT_LINE_SHARE_MIN)
-    });
-    let longest_pass_at_line_s = meets.map(|t| t.duration_ns as f64 / 1e9).fold(0.0, f64::max);
+    let longest_pass = longest_pass_at_line(history, load_line.lower, dispersion);
     let mut findings = Findings {
         load_line,
         rate_unit: settings.base.traffic.arrivals_word(),
@@ -353,7 +359,8 @@ pub fn findings_from_trials(
         stalls: known.stalls.clone(),
         constant_failure: failing.filter(|_| lower <= 0.0),
         target_loss,
-        longest_pass_at_line_s,
+        longest_pass_at_line_s: longest_pass.map_or(0.0, |trial| trial.duration_ns as f64 / 1e9),
+        is_longest_pass_by_chance: longest_pass.is_some_and(|trial| trial.verdict != Verdict::Pass),
         // On a machine that other programs use, a larger budget does not narrow the interval.
         budget_for_estimate_s: budget_for_estimate_s(&load_line, elapsed_ns).filter(|_| shared.is_none()),
         elapsed_s: elapsed_ns as f64 / 1e9,

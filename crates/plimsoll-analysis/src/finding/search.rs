@@ -106,7 +106,10 @@ fn instance_estimate(spec: &FindSpec, findings: &Findings, each_us: Option<f64>)
 fn apply_soak(findings: &mut Findings, soak: &Soak) -> Option<Doubt> {
     if soak.violation.is_none() {
         if soak.is_over && soak.met_s > 0.0 {
-            findings.longest_pass_at_line_s = findings.longest_pass_at_line_s.max(soak.met_s);
+            if soak.met_s >= findings.longest_pass_at_line_s {
+                findings.longest_pass_at_line_s = soak.met_s;
+                findings.is_longest_pass_by_chance = false;
+            }
             findings.load_line.is_confirmed = true;
         }
         return None;
@@ -116,6 +119,7 @@ fn apply_soak(findings: &mut Findings, soak: &Soak) -> Option<Doubt> {
         findings.load_line = LoadLine { upper: Some(soak.rate_rps), ..LoadLine::NONE };
     }
     findings.longest_pass_at_line_s = soak.met_s;
+    findings.is_longest_pass_by_chance = false;
     let text = format!("the soak broke the SLO: {reason}", reason = soak.soak_result_text());
     Some(Doubt { kind: DoubtKind::Contradicted, text: text.into() })
 }

@@ -19,9 +19,6 @@ use plimsoll_analysis::{Doubts, FailedResponseGroup, Findings, ServerView, Slo, 
 use plimsoll_model::shell;
 use plimsoll_model::{Experiment, LoadPurpose};
 
-/// A trial confirms the load line if its rate is at least this share of the interval's lower end.
-const CONFIRMING_RATE_SHARE_MIN: f64 = 0.98;
-
 /// A trial counts as measured at the load line if its rate differs from the load line by at most
 /// this share.
 const RATE_DIFFERENCE_AT_LINE_MAX: f64 = 0.1;
@@ -78,7 +75,7 @@ pub(super) fn load_line_certainty_text(findings: &Findings, doubts: &Doubts) -> 
     if line.is_confirmed {
         let time = duration(findings.longest_pass_at_line_s * 1e9);
         let rate = format!("{} {}/s", rate(line.lower), findings.rate_unit);
-        let text = match is_longest_pass_by_chance(findings) {
+        let text = match findings.is_longest_pass_by_chance {
             true => {
                 format!("confirmed: for {time} at {rate}, the server broke the SLO by no more than chance explains")
             }
@@ -102,20 +99,6 @@ pub(super) fn load_line_certainty_text(findings: &Findings, doubts: &Doubts) -> 
         parts.push(format!("a longer search (--budget {budget}) narrows the interval", budget = budget_text(s)));
     }
     Some(parts.join("; "))
-}
-
-/// Returns whether the longest trial that confirms the load line broke the SLO, and chance explains
-/// this.
-fn is_longest_pass_by_chance(findings: &Findings) -> bool {
-    let rate_min = CONFIRMING_RATE_SHARE_MIN * findings.load_line.lower;
-    let is_longest = |trial: &&TrialOutcome| {
-        trial.purpose != LoadPurpose::Settle
-            && trial.offered_rps().is_some_and(|rate| rate >= rate_min)
-            && trial.duration_ns as f64 / 1e9 == findings.longest_pass_at_line_s
-    };
-    let is_strict_pass = |trial: &TrialOutcome| trial.verdict == Verdict::Pass && !trial.evidence.has_failed_by_chance;
-    let mut longest = findings.trials.iter().filter(is_longest).peekable();
-    longest.peek().is_some() && !longest.any(is_strict_pass)
 }
 
 /// Returns the longest trial near the load line that met the SLO; `None` without such a trial.

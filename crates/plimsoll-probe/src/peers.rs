@@ -35,6 +35,12 @@ const FILES_PER_SAMPLE_MIN: u64 = 32;
 /// The time since the start of a search after which the search continues even without CPU budget,
 /// ns.
 const SEARCH_BUDGET_WAIT_NS_MAX: u64 = 1_000_000_000;
+/// The shortest time between two snapshots, ns. A load of a few seconds then has enough snapshots
+/// for the mean number of open calls. A snapshot that costs much CPU time is taken less often.
+const SNAPSHOT_PERIOD_NS: u64 = 100_000_000;
+/// The shortest time from a snapshot that needs a search through open files to the next snapshot,
+/// ns. A server that opens a connection for each request needs a search for each snapshot.
+const SEARCHED_SNAPSHOT_PERIOD_NS: u64 = 1_000_000_000;
 /// The longest duration of a search through open files, ns. A longer search is reported to the
 /// user, because connections were not read during the search.
 const SEARCH_NS_MAX: u64 = 5_000_000_000;
@@ -52,6 +58,8 @@ pub struct PeerProbe {
     /// probe of dependencies (`downstream`) share the list of addresses.
     dependency_addresses: DependencyAddresses,
     look: ReadingSchedule,
+    /// The earliest time of the next snapshot after a snapshot that needed a search, ns.
+    next_snapshot_ns: u64,
     /// Access to other network namespaces, which contain peers of connections that the server may
     /// have opened.
     foreign_namespaces: Vec<SocketDiagnostics>,
@@ -209,7 +217,8 @@ impl PeerProbe {
         PeerProbe {
             tables,
             dependency_addresses,
-            look: ReadingSchedule::new(1_000_000_000),
+            look: ReadingSchedule::new(SNAPSHOT_PERIOD_NS),
+            next_snapshot_ns: 0,
             foreign_namespaces: Vec::new(),
             foreign_schedule: ReadingSchedule::new(10_000_000_000),
             owners: BTreeMap::new(),
@@ -227,7 +236,7 @@ impl PeerProbe {
         if self.tables.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
             return;
         }
-        if self.snapshot.is_none() {
+        if self.snapshot.is_none() && now_ns >= self.next_snapshot_ns {
             let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let PeerProbe { look, foreign_namespaces, .. } = self;
             let found =
@@ -267,6 +276,7 @@ impl PeerProbe {
             }
             self.snapshot = Some(seen);
             if unknown {
+                self.next_snapshot_ns = now_ns + SEARCHED_SNAPSHOT_PERIOD_NS;
                 self.search = Some(OpenFileSearch { since_ns: now_ns, left: tables, folder: None, denied: false });
             }
         }

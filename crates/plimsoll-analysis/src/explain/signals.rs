@@ -320,6 +320,10 @@ const USUAL_PORTS: f64 = 28_232.0;
 /// The look-back time of the socket probe, ns. A response counts as arriving if some of its data
 /// arrived within the probe's look-back time.
 const RECENT_DATA_NS: f64 = 40e6;
+/// Readings that find no request show that no request is there only if they could find at least
+/// this number of requests. With fewer, chance explains the 0 with a probability of more than 5 %
+/// (rule of three).
+const COUNTABLE_REQUESTS_MIN: f64 = 3.0;
 /// HTTP statuses of responses that reject a request because of too much load.
 const OVERLOAD_STATUSES: [u16; 2] = [429, 503];
 /// The Linux error number of a failed connection for which no local port was free
@@ -493,6 +497,11 @@ impl LoadSignals {
             (!near.is_empty()).then(|| near.iter().map(|sample| sample.value).collect::<Vec<f64>>())
         };
         let mean = |name: &str| inside(name).map(|values| values.iter().sum::<f64>() / values.len() as f64);
+        let in_flight = self.get(Signal::InFlight).unwrap_or(0.0);
+        let known_mean = |name: &str| {
+            let readings = inside(name)?.len();
+            mean(name).filter(|mean| *mean > 0.0 || is_zero_evidence(readings, in_flight))
+        };
         let most = |name: &str| inside(name)?.into_iter().reduce(f64::max);
         let cores = |name: &str| change(name).map(|ns| ns / span_ns);
         let per_second = |name: &str| change(name).map(|count| count * 1e9 / span_ns);
@@ -584,7 +593,7 @@ impl LoadSignals {
                 self.peers.insert(peer.to_owned(), count);
                 let sent = rate(&table::PEER_SEGMENTS_SENT.name_with_label(peer));
                 self.sent_to_peers.extend(sent.map(|sent| (peer.to_owned(), sent)));
-                let calls = mean(&table::PEER_WAITING.name_with_label(peer));
+                let calls = known_mean(&table::PEER_WAITING.name_with_label(peer));
                 self.calls_to_peers.extend(calls.map(|calls| (peer.to_owned(), calls)));
                 let queued = mean(&table::PEER_QUEUED.name_with_label(peer));
                 self.queued_at_peers.extend(queued.map(|queued| (peer.to_owned(), queued)));
@@ -721,6 +730,12 @@ fn batch_silence_share(answers: &[f64], silent: &[bool]) -> Option<f64> {
     Some(if even { share } else { 0.0 })
 }
 
+/// Returns whether `readings` that found no request show that none of the `in_flight` requests is
+/// where the probe reads. `in_flight`: mean number of requests in flight.
+fn is_zero_evidence(readings: usize, in_flight: f64) -> bool {
+    in_flight * readings as f64 >= COUNTABLE_REQUESTS_MIN
+}
+
 /// Returns the index of dispersion of the counts: variance divided by mean. The variance comes from
 /// differences of neighbouring counts, so slow changes of the rate cancel. Returns `None` for fewer
 /// than ten counts, or for a mean below five.
@@ -736,6 +751,18 @@ fn dispersion_index(counts: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_readings_without_a_request_show_nothing() {
+        let check = |readings: usize, in_flight: f64, expect: bool| {
+            assert_eq!(is_zero_evidence(readings, in_flight), expect, "{readings} readings, {in_flight} in flight");
+        };
+        check(1, 0.6, false);
+        check(4, 0.6, false);
+        check(5, 0.6, true);
+        check(1, 30.0, true);
+        check(0, 30.0, false);
+    }
 
     #[test]
     fn equal_batches_differ_from_stalls() {

@@ -227,12 +227,18 @@ impl TrialOutcome {
 
     /// Returns the response time p50, ns; `None` if too few requests were slower to state it.
     pub fn stated_p50_ns(&self) -> Option<u64> {
-        is_stated(0.5, self.evidence.scheduled).then_some(self.p50_ns)
+        is_stated(0.5, self.succeeded_count()).then_some(self.p50_ns)
     }
 
     /// Returns the response time p99, ns; `None` if too few requests were slower to state it.
     pub fn stated_p99_ns(&self) -> Option<u64> {
-        is_stated(0.99, self.evidence.scheduled).then_some(self.p99_ns)
+        is_stated(0.99, self.succeeded_count()).then_some(self.p99_ns)
+    }
+
+    /// Returns the number of scheduled requests that succeeded. Failed requests other than timeouts
+    /// have no response time, so they do not count for a quantile.
+    fn succeeded_count(&self) -> u64 {
+        (self.success_rate * self.evidence.scheduled as f64).round() as u64
     }
 
     /// Returns the offered requests a second of an open trial; `None` for a closed trial.

@@ -25,8 +25,9 @@ pub struct MachineProbe {
     clock: Option<CpuClock>,
     generator_pids: GeneratorPids,
     /// The CPU clocks of the other plimsoll processes by process id, each with its last reading in
-    /// ns. Processes that have ended keep their last reading.
-    generator_clocks: BTreeMap<u32, (CpuClock, u64)>,
+    /// ns. A process that has ended has no clock and keeps its last reading, because the kernel may
+    /// give its id to another program.
+    generator_clocks: BTreeMap<u32, (Option<CpuClock>, u64)>,
     /// The threads of this process by id, with the time that each thread has waited for a core, ns.
     threads: BTreeMap<u32, (ProcFile, u64)>,
     /// The time that ended threads had waited for a core, ns.
@@ -89,12 +90,14 @@ impl MachineProbe {
             if !self.generator_clocks.contains_key(pid)
                 && let Ok(clock) = CpuClock::for_process(*pid)
             {
-                self.generator_clocks.insert(*pid, (clock, 0));
+                self.generator_clocks.insert(*pid, (Some(clock), 0));
             }
         }
         let used_ns = self.generator_clocks.values_mut().map(|(clock, used_ns)| {
-            // If the process has ended, the last successful reading of its CPU time counts.
-            *used_ns = clock.read_ns().unwrap_or(0).max(*used_ns);
+            match clock.and_then(|clock| clock.read_ns().ok()) {
+                Some(now_ns) => *used_ns = now_ns.max(*used_ns),
+                None => *clock = None,
+            }
             *used_ns
         });
         used_ns.sum()

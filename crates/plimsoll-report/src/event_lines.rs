@@ -9,8 +9,9 @@ use crate::csv::load_purpose_name;
 use crate::document::to_json_value;
 use crate::json::{LoadLineFields, TrialFields, round_fractional_numbers};
 use crate::run::load_text;
-use plimsoll_analysis::study::Study;
-use plimsoll_analysis::{Summary, TrialOutcome};
+use plimsoll_analysis::Summary;
+use plimsoll_analysis::quantile::is_stated;
+use plimsoll_analysis::study::{LoadLineSearch, Study};
 use plimsoll_model::{ExperimentSpec, Interval, LoadShape, LoadTag, PlanRecord, Trial};
 use serde::Serialize;
 use serde_json::Value;
@@ -68,9 +69,18 @@ struct TickEventFields {
 
 #[derive(Serialize)]
 struct EventTimesFields {
-    p50: u64,
-    p99: u64,
+    p50: Option<u64>,
+    p99: Option<u64>,
     max: u64,
+}
+
+impl EventTimesFields {
+    /// `requests`: the number of requests with a response time. A quantile that fewer than ten of
+    /// them exceed is not stated.
+    fn new(requests: u64, p50: u64, p99: u64, max: u64) -> EventTimesFields {
+        let stated = |q: f64, ns: u64| is_stated(q, requests).then_some(ns);
+        EventTimesFields { p50: stated(0.5, p50), p99: stated(0.99, p99), max }
+    }
 }
 
 /// The event `load_end` at the end of a load.
@@ -159,7 +169,7 @@ pub fn tick_event_line(
         in_flight: whole.in_flight_end,
         response_time_ns: (times.count() > 0).then(|| {
             let all = times.to_histogram();
-            EventTimesFields { p50: all.quantile_ns(0.5), p99: all.quantile_ns(0.99), max: all.max_ns() }
+            EventTimesFields::new(times.count(), all.quantile_ns(0.5), all.quantile_ns(0.99), all.max_ns())
         }),
         server_cores,
     })
@@ -175,9 +185,10 @@ pub fn load_end_line(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64)
         Study::Overload(overload) => Some(&overload.search),
         Study::Run(..) | Study::Sweep(_) | Study::Blocks(_) => None,
     };
-    let is_of = |outcome: &&TrialOutcome| outcome.start_ns == trial.start_ns;
-    let findings = search.map(|search| search.findings(elapsed_ns));
-    let outcome = findings.as_ref().and_then(|findings| findings.trials.last().filter(is_of));
+    let is_of_search =
+        |search: &&LoadLineSearch| search.outcomes.last().is_some_and(|outcome| outcome.start_ns == trial.start_ns);
+    let findings = search.filter(is_of_search).map(|search| search.findings(elapsed_ns));
+    let outcome = findings.as_ref().and_then(|findings| findings.trials.last());
     let response = summary.routes_sum.response;
     event_line(&LoadEndsFields {
         event: "load_end",
@@ -186,7 +197,7 @@ pub fn load_end_line(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64)
         arm: trial.tag.arm.map(plimsoll_model::ArmIndex::letter),
         throughput_rps: summary.throughput_rps,
         success_rate: summary.success_rate,
-        response_time_ns: EventTimesFields { p50: response.p50_ns, p99: response.p99_ns, max: response.max_ns },
+        response_time_ns: EventTimesFields::new(response.count, response.p50_ns, response.p99_ns, response.max_ns),
         generator_limited: summary.generator.is_limit,
         interference_cores: summary.interference.cores,
         trial: outcome.map(|outcome| TrialFields::new(outcome, &trial.run)),

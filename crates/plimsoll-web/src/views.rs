@@ -759,7 +759,7 @@ fn render_running_load(progress: &StudyProgress) -> String {
         ("failed", rate_of("failed")),
         ("in flight", number("in_flight").map_or_else(|| "-".to_owned(), |count| format!("{count}"))),
         ("p50", time("p50")),
-        ("p99", time("p99")),
+        ("slowest response", time("max")),
         (
             "cores used by the server",
             number("server_cores").map_or_else(|| "-".to_owned(), |cores| format!("{cores:.2}")),

@@ -177,10 +177,6 @@ pub(crate) fn trials_text<'a>(trials: impl Iterator<Item = &'a TrialOutcome>) ->
     }
 }
 
-/// Half the width of the 90 % confidence interval of a normally distributed estimate, in standard
-/// errors.
-const INTERVAL_90_STANDARD_ERRORS: f64 = 1.645;
-
 /// The column headings of the table of trials, for the rows of [`trial_row`].
 pub(crate) const TRIAL_HEADINGS: [&str; 9] =
     ["trial", "load", "length", "goodput", "success", "p50", "p99", "lag p99", "verdict"];
@@ -405,11 +401,12 @@ pub(crate) fn find_report(
     report.add_sentence(Tone::Answer, find_answer(findings, doubts));
     let mut facts = vec![("target", context.target_text())];
     if let Some(capacity) = &findings.capacity {
+        let (lower_rps, upper_rps) = capacity.interval_90_rps();
         let text = format!(
             "{rate_per_s} {counted}/s while requests always queue (90 % interval: {lower_per_s} to {upper_per_s})",
             rate_per_s = rate(capacity.rps),
-            lower_per_s = rate(capacity.rps - INTERVAL_90_STANDARD_ERRORS * capacity.error_rps),
-            upper_per_s = rate(capacity.rps + INTERVAL_90_STANDARD_ERRORS * capacity.error_rps)
+            lower_per_s = rate(lower_rps),
+            upper_per_s = rate(upper_rps)
         );
         facts.push(("capacity", text));
     }

@@ -101,6 +101,18 @@ pub struct Capacity {
     pub rejects: bool,
 }
 
+/// Half the width of the 90 % confidence interval of a normally distributed estimate, in standard
+/// errors.
+pub const INTERVAL_90_STANDARD_ERRORS: f64 = 1.645;
+
+impl Capacity {
+    /// Returns the ends of the capacity's 90 % confidence interval, 1/s, the lower end first.
+    pub fn interval_90_rps(&self) -> (f64, f64) {
+        let half_rps = INTERVAL_90_STANDARD_ERRORS * self.error_rps;
+        (self.rps - half_rps, self.rps + half_rps)
+    }
+}
+
 /// The rate of a trial in which the server was saturated, and the standard error of the rate, both
 /// 1/s. `disturbed` is the prior probability that the trial was disturbed.
 #[derive(Clone, Copy)]

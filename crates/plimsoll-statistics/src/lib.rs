@@ -21,6 +21,6 @@ pub mod normal;
 mod rejection_model;
 pub mod resample;
 
-pub use capacity::{Capacity, SaturatedTrial, Saturation};
+pub use capacity::{Capacity, INTERVAL_90_STANDARD_ERRORS, SaturatedTrial, Saturation};
 pub use line_distribution::LoadLineDistribution;
 pub use line_models::{ALLOWED_BAD_SHARE_MIN, BoundEvidence, OpenTrial, ServerModelInputs};

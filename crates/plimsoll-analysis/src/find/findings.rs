@@ -28,7 +28,7 @@ use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{ArrivalSpacing, LoadPurpose};
 use plimsoll_statistics::line_distribution::{LINE_QUANTILE_HIGH, LINE_QUANTILE_LOW};
-use plimsoll_statistics::{Capacity, Saturation};
+use plimsoll_statistics::{Capacity, INTERVAL_90_STANDARD_ERRORS, Saturation};
 
 /// Confidence with which trials must prove the success bound of the SLO.
 const SUCCESS_CONFIDENCE: f64 = 0.99;
@@ -183,10 +183,9 @@ pub fn forecast(settings: &SearchSettings) -> Forecast {
     let left_s = settings.budget_ns as f64 / 1e9 * 0.72 - 1.0;
     let line_trials = (left_s / (line_trial_s + 0.3)).floor().max(0.0) as u32;
     // Saturated trials take half of the search's time. N completions with exponential service times
-    // give the capacity with the relative error 1 / sqrt(N). The 90 % interval of the capacity is 2
-    // x 1.645 times as wide as the error of the capacity.
-    let width_at = |rps: f64| 2.0 * 1.645 / (rps * left_s.max(0.1) / 2.0).sqrt();
-    let provable_from_rps = (1.645 / 0.03f64).powi(2) / (left_s.max(0.1) / 2.0);
+    // give the capacity with the relative error 1 / sqrt(N).
+    let width_at = |rps: f64| 2.0 * INTERVAL_90_STANDARD_ERRORS / (rps * left_s.max(0.1) / 2.0).sqrt();
+    let provable_from_rps = (INTERVAL_90_STANDARD_ERRORS / 0.03).powi(2) / (left_s.max(0.1) / 2.0);
     let width = width_at(1000.0).clamp(0.01, 0.5);
     let needed = requests_to_prove(settings.slo.success_min);
     let provable_rps = needed.map(|n| n / line_trial_s);
@@ -352,7 +351,11 @@ pub fn findings_from_trials(
         peak: peak::peak_with_capacity_rate(history, capacity.as_ref()),
         knee: peak::knee(history),
         trials: match is_line_possible && quota.is_none() {
-            true => with_verdicts_by_chance(recorded, line_rps_max, dispersion),
+            true => {
+                // No server sustains a rate above its capacity.
+                let capacity_rps_max = || capacity.as_ref().map(|capacity| capacity.interval_90_rps().1);
+                with_verdicts_by_chance(recorded, line_rps_max.or_else(capacity_rps_max), dispersion)
+            }
             false => recorded.to_vec(),
         },
         stopped_by,

@@ -231,7 +231,7 @@ fn jmx_inputs() -> Vec<GrowingInput> {
         two_dimensional_input("JMX: arguments of defaults and samplers", read_jmx, 1_000, |n| {
             xml::plan(&xml::group(&(xml::defaults(&xml::arguments(n)) + &xml::samplers(n))))
         }),
-        two_dimensional_input("JMX: properties of defaults and samplers", read_jmx, 1_000, |n| {
+        two_dimensional_input("JMX: properties of defaults and samplers", read_jmx, 700, |n| {
             let properties = concatenated_pieces(n, |n| xml::property(&format!("p{n}"), "x"));
             xml::plan(&xml::group(&(xml::defaults(&properties) + &xml::samplers(n))))
         }),

@@ -14,7 +14,7 @@ use plimsoll_sys::probe::listener::{
     UnixConnection, ipv4_if_mapped, pids_in_other_networks, socket_inode, unix_connections,
 };
 use plimsoll_sys::probe::process::files_folder;
-use plimsoll_sys::probe::sockets::{IpVersion, SocketDiagnostics, SocketFilter, states};
+use plimsoll_sys::probe::sockets::{IpVersion, SocketDiagnostics, SocketFilter, SocketRow, states};
 use plimsoll_sys::probe::unix_diag::UnixSocket;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -35,12 +35,16 @@ const FILES_PER_SAMPLE_MIN: u64 = 32;
 /// The time since the start of a search after which the search continues even without CPU budget,
 /// ns.
 const SEARCH_BUDGET_WAIT_NS_MAX: u64 = 1_000_000_000;
-/// The shortest time between two snapshots, ns. A load of a few seconds then has enough snapshots
-/// for the mean number of open calls. A snapshot that costs much CPU time is taken less often.
-const SNAPSHOT_PERIOD_NS: u64 = 100_000_000;
-/// The shortest time from a snapshot that needs a search through open files to the next snapshot,
-/// ns. A server that opens a connection for each request needs a search for each snapshot.
-const SEARCHED_SNAPSHOT_PERIOD_NS: u64 = 1_000_000_000;
+/// The shortest time between two snapshots, ns. For a snapshot, the kernel reads its whole table of
+/// connections, which takes milliseconds on a machine with much memory.
+const SNAPSHOT_PERIOD_NS: u64 = 1_000_000_000;
+/// The shortest time between two readings of open calls, ns. A reading looks up only the server's
+/// known connections. A load of a few seconds then has enough readings for the mean number of
+/// calls.
+const OPEN_CALLS_PERIOD_NS: u64 = 100_000_000;
+/// The largest number of connections that a reading of open calls looks up. Such a reading takes
+/// less than a millisecond. A server with more connections has only the snapshots.
+const LOOKED_UP_CONNECTIONS_MAX: usize = 64;
 /// The longest duration of a search through open files, ns. A longer search is reported to the
 /// user, because connections were not read during the search.
 const SEARCH_NS_MAX: u64 = 5_000_000_000;
@@ -57,9 +61,12 @@ pub struct PeerProbe {
     /// Addresses on this machine to which the server is known to send requests. This probe and the
     /// probe of dependencies (`downstream`) share the list of addresses.
     dependency_addresses: DependencyAddresses,
-    look: ReadingSchedule,
-    /// The earliest time of the next snapshot after a snapshot that needed a search, ns.
-    next_snapshot_ns: u64,
+    snapshot_schedule: ReadingSchedule,
+    open_calls_schedule: ReadingSchedule,
+    /// The server's own TCP connections in the last snapshot.
+    own_connections: BTreeSet<TcpConnection>,
+    /// Whether the last two snapshots had the same TCP connections of the server.
+    are_connections_stable: bool,
     /// Access to other network namespaces, which contain peers of connections that the server may
     /// have opened.
     foreign_namespaces: Vec<SocketDiagnostics>,
@@ -170,12 +177,31 @@ impl fmt::Display for PeerAddress {
 /// A connection that could be the server's own.
 struct CandidateConnection {
     inode: u32,
+    /// The server's end of a TCP connection; `None` over unix sockets.
+    local: Option<SocketAddr>,
     peer: PeerAddress,
     /// The traffic of the connection; `None` over unix sockets.
     traffic: Option<PeerTraffic>,
     /// The traffic of the connection since the connection was opened, if the kernel reports the
     /// traffic.
     lifetime_traffic: Option<LifetimeTraffic>,
+}
+
+impl CandidateConnection {
+    fn tcp_connection(&self) -> Option<TcpConnection> {
+        match (self.local, &self.peer) {
+            (Some(local), PeerAddress::Address(peer)) => Some(TcpConnection { inode: self.inode, local, peer: *peer }),
+            _ => None,
+        }
+    }
+}
+
+/// A TCP connection of the server to a dependency.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct TcpConnection {
+    inode: u32,
+    local: SocketAddr,
+    peer: SocketAddr,
 }
 
 /// The state of the connections to a peer.
@@ -195,6 +221,18 @@ struct PeerTraffic {
 }
 
 impl PeerTraffic {
+    /// Returns the state of one connection, without the bytes in transit, which only the peer's
+    /// socket shows.
+    fn of_socket(socket: &SocketRow) -> PeerTraffic {
+        PeerTraffic {
+            waiting: u64::from(socket.awaits_answer.unwrap_or(false)),
+            responses_arriving: u64::from(socket.ms_since_data.is_some_and(|ms| ms < RECENT_DATA_MS)),
+            unread: u64::from(socket.receive_queue),
+            unsent: u64::from(socket.send_queue),
+            bytes_in_transit: 0,
+        }
+    }
+
     fn add(&mut self, other: &PeerTraffic) {
         self.waiting += other.waiting;
         self.responses_arriving += other.responses_arriving;
@@ -217,8 +255,10 @@ impl PeerProbe {
         PeerProbe {
             tables,
             dependency_addresses,
-            look: ReadingSchedule::new(SNAPSHOT_PERIOD_NS),
-            next_snapshot_ns: 0,
+            snapshot_schedule: ReadingSchedule::new(SNAPSHOT_PERIOD_NS),
+            open_calls_schedule: ReadingSchedule::new(OPEN_CALLS_PERIOD_NS),
+            own_connections: BTreeSet::new(),
+            are_connections_stable: false,
             foreign_namespaces: Vec::new(),
             foreign_schedule: ReadingSchedule::new(10_000_000_000),
             owners: BTreeMap::new(),
@@ -236,14 +276,14 @@ impl PeerProbe {
         if self.tables.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
             return;
         }
-        if self.snapshot.is_none() && now_ns >= self.next_snapshot_ns {
+        self.read_open_calls(asker, now_ns, sink);
+        if self.snapshot.is_none() {
             let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let PeerProbe { look, foreign_namespaces, .. } = self;
-            let found =
-                look.read_if_due(sink, || match tables.iter().all(|(pid, table)| is_file_table_denied(*pid, *table)) {
-                    true => None,
-                    false => Some(snapshot_candidate_connections(asker, foreign_namespaces, port)),
-                });
+            let PeerProbe { snapshot_schedule, foreign_namespaces, .. } = self;
+            let found = snapshot_schedule.read_if_due(sink, || {
+                let is_denied = tables.iter().all(|(pid, table)| is_file_table_denied(*pid, *table));
+                (!is_denied).then(|| snapshot_candidate_connections(asker, foreign_namespaces, port))
+            });
             let seen = match found {
                 Some(Some(Ok(seen))) => ConnectionSnapshot { at_ns: now_ns, ..seen },
                 Some(None) => {
@@ -276,7 +316,6 @@ impl PeerProbe {
             }
             self.snapshot = Some(seen);
             if unknown {
-                self.next_snapshot_ns = now_ns + SEARCHED_SNAPSHOT_PERIOD_NS;
                 self.search = Some(OpenFileSearch { since_ns: now_ns, left: tables, folder: None, denied: false });
             }
         }
@@ -296,6 +335,37 @@ impl PeerProbe {
             && let Some(seen) = self.snapshot.take()
         {
             self.report_peer_readings(&seen, sink);
+        }
+    }
+
+    /// Reports the open calls on the server's known connections, between two snapshots. Reports
+    /// nothing if the server opens and closes connections, because a connection that was opened
+    /// since the snapshot may have a call.
+    fn read_open_calls(&mut self, asker: &mut SocketDiagnostics, now_ns: u64, sink: &mut Sink) {
+        let connections = &self.own_connections;
+        if !self.are_connections_stable || connections.is_empty() || connections.len() > LOOKED_UP_CONNECTIONS_MAX {
+            return;
+        }
+        let read = self.open_calls_schedule.read_if_due(sink, || {
+            let mut by_peer: BTreeMap<SocketAddr, PeerTraffic> = BTreeMap::new();
+            for TcpConnection { inode, local, peer } in connections {
+                let socket = asker.connection_at(*local, *peer).ok()??;
+                let traffic = (socket.inode == *inode).then(|| PeerTraffic::of_socket(&socket))?;
+                by_peer.entry(*peer).or_default().add(&traffic);
+            }
+            Some(by_peer)
+        });
+        match read {
+            Some(Some(by_peer)) => {
+                for (peer, traffic) in by_peer {
+                    if self.known.contains(&PeerAddress::Address(peer)) {
+                        sink.gauge_at(&format!("peer.{peer}.waiting"), "", now_ns, traffic.waiting as f64);
+                        sink.gauge_at(&format!("peer.{peer}.coming"), "", now_ns, traffic.responses_arriving as f64);
+                    }
+                }
+            }
+            Some(None) => self.are_connections_stable = false,
+            None => {}
         }
     }
 
@@ -349,7 +419,9 @@ impl PeerProbe {
         // connections' traffic.
         let mut found: BTreeMap<&PeerAddress, (u64, Option<PeerTraffic>)> = BTreeMap::new();
         let mut now = BTreeMap::new();
+        let mut own_connections = BTreeSet::new();
         for connection in self.server_connections(snapshot) {
+            own_connections.extend(connection.tcp_connection());
             let (all, traffic) = found.entry(&connection.peer).or_default();
             *all += 1;
             if let Some(more) = &connection.traffic {
@@ -366,6 +438,8 @@ impl PeerProbe {
             }
         }
         self.lifetime_traffic = now;
+        self.are_connections_stable = own_connections == self.own_connections;
+        self.own_connections = own_connections;
         let mut most: Vec<(&PeerAddress, u64)> = found.iter().map(|(peer, (count, _))| (*peer, *count)).collect();
         most.sort_by_key(|(peer, count)| (std::cmp::Reverse(*count), *peer));
         for (peer, _) in most {
@@ -459,30 +533,28 @@ fn snapshot_candidate_connections(
                     );
                 }
             } else if socket.inode != 0 {
-                let traffic = PeerTraffic {
-                    waiting: u64::from(socket.awaits_answer.unwrap_or(false)),
-                    responses_arriving: u64::from(socket.ms_since_data.is_some_and(|ms| ms < RECENT_DATA_MS)),
-                    unread: u64::from(socket.receive_queue),
-                    unsent: u64::from(socket.send_queue),
-                    bytes_in_transit: 0,
-                };
+                let traffic = PeerTraffic::of_socket(socket);
                 let carried = socket.segments_sent.zip(socket.bytes_received);
                 let carried =
                     carried.map(|(segments_sent, bytes_received)| LifetimeTraffic { segments_sent, bytes_received });
                 let (inode, peer) = (socket.inode, PeerAddress::Address(socket.remote));
-                found.push((
-                    socket.local,
-                    CandidateConnection { inode, peer, traffic: Some(traffic), lifetime_traffic: carried },
-                ));
+                found.push(CandidateConnection {
+                    inode,
+                    local: Some(socket.local),
+                    peer,
+                    traffic: Some(traffic),
+                    lifetime_traffic: carried,
+                });
             }
         },
     )?;
     let (mut queued, mut outside) = (BTreeMap::new(), OutsidePeers::default());
-    for (local, connection) in &mut found {
-        if let (PeerAddress::Address(peer), Some(traffic)) = (&connection.peer, &mut connection.traffic) {
-            traffic.bytes_in_transit =
-                taken.get(&(ipv4_if_mapped(*peer), ipv4_if_mapped(*local))).copied().unwrap_or(0);
-            match queues.queue_length(*local, *peer) {
+    for connection in &mut found {
+        if let (Some(TcpConnection { local, peer, .. }), Some(traffic)) =
+            (connection.tcp_connection(), &mut connection.traffic)
+        {
+            traffic.bytes_in_transit = taken.get(&(ipv4_if_mapped(peer), ipv4_if_mapped(local))).copied().unwrap_or(0);
+            match queues.queue_length(local, peer) {
                 Some(count) => {
                     queued.insert(connection.peer.clone(), count);
                 }
@@ -490,7 +562,7 @@ fn snapshot_candidate_connections(
                 // address cannot be in another namespace.
                 None if peer.ip().to_canonical().is_loopback() => {}
                 None => {
-                    outside.ends.insert((ipv4_if_mapped(*local), ipv4_if_mapped(*peer)));
+                    outside.ends.insert((ipv4_if_mapped(local), ipv4_if_mapped(peer)));
                 }
             }
         }
@@ -509,18 +581,20 @@ fn snapshot_candidate_connections(
     for asker in elsewhere {
         let far = read_foreign_peers(asker, &outside.ends);
         foreign_accept_queues.extend(far.queued);
-        for (local, connection) in &mut found {
-            if let (PeerAddress::Address(peer), Some(traffic)) = (&connection.peer, &mut connection.traffic) {
+        for connection in &mut found {
+            if let (Some(TcpConnection { local, peer, .. }), Some(traffic)) =
+                (connection.tcp_connection(), &mut connection.traffic)
+            {
                 traffic.bytes_in_transit +=
-                    far.unsent.get(&(ipv4_if_mapped(*peer), ipv4_if_mapped(*local))).copied().unwrap_or(0);
+                    far.unsent.get(&(ipv4_if_mapped(peer), ipv4_if_mapped(local))).copied().unwrap_or(0);
             }
         }
     }
     outside.ends.retain(|(_, peer)| !foreign_accept_queues.contains_key(peer));
-    let mut connections: Vec<CandidateConnection> = found.into_iter().map(|(_, connection)| connection).collect();
+    let mut connections = found;
     connections.extend(links.into_iter().map(|link| {
         let peer = PeerAddress::Unix(link.name());
-        CandidateConnection { inode: link.opening_inode, peer, traffic: None, lifetime_traffic: None }
+        CandidateConnection { inode: link.opening_inode, local: None, peer, traffic: None, lifetime_traffic: None }
     }));
     for listener in listening {
         if let Some(count) = listener.receive_queue {
@@ -690,6 +764,7 @@ mod tests {
             peers.owners = sockets.iter().map(|(inode, _, owner)| (*inode, *owner)).collect();
             let connection = |inode: u32, peer: u16| CandidateConnection {
                 inode,
+                local: None,
                 peer: leads(peer),
                 traffic: None,
                 lifetime_traffic: None,

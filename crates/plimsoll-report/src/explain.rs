@@ -54,7 +54,7 @@ const PLACE_SHARE_MIN: f64 = 0.02;
 /// The places are sorted by their share at the highest load, largest first.
 fn request_places(explanation: &Explanation) -> Vec<(InFlightState, [Option<f64>; 3])> {
     let share =
-        |place: InFlightState| [0, 1, 2].map(|at| Some(explanation.request_places[at].as_ref()?.share_at_place(place)));
+        |place: InFlightState| [0, 1, 2].map(|at| explanation.request_places[at].as_ref()?.share_at_place(place));
     let all = InFlightState::ALL.into_iter().map(|place| (place, share(place)));
     let most = |shares: &[Option<f64>; 3]| shares.iter().flatten().copied().fold(0.0, f64::max);
     let mut found: Vec<_> = all.filter(|(_, shares)| most(shares) >= PLACE_SHARE_MIN).collect();
@@ -77,8 +77,8 @@ pub(crate) fn request_place_rows(explanation: &Explanation, rows_max: usize) -> 
     let mut places = request_places(explanation);
     places.truncate(rows_max);
     let others = [0, 1, 2].map(|load: usize| {
-        let shown: Option<f64> = places.iter().map(|(_, shares)| shares[load]).sum();
-        shown.filter(|_| !places.is_empty()).map(|shown| (1.0 - shown).max(0.0))
+        let shown: Vec<f64> = places.iter().filter_map(|(_, shares)| shares[load]).collect();
+        (!shown.is_empty()).then(|| (1.0 - shown.iter().sum::<f64>()).max(0.0))
     });
     let mut rows: Vec<Vec<String>> = places.iter().map(|(place, shares)| row(place.display_text(), *shares)).collect();
     if others.iter().flatten().any(|share| *share >= PLACE_SHARE_MIN) {
@@ -95,7 +95,7 @@ const UNOBSERVED_SHARE_MIN: f64 = 0.2;
 /// `None`. The note states where the unobserved requests may wait, and how to observe them.
 pub(crate) fn unobserved_note(finding: &ExplainFinding) -> Option<&'static str> {
     let loads = finding.explanation.request_places.iter().flatten();
-    let most = loads.map(|load| load.share_at_place(InFlightState::Unobserved)).fold(0.0, f64::max);
+    let most = loads.filter_map(|load| load.share_at_place(InFlightState::Unobserved)).fold(0.0, f64::max);
     (most >= UNOBSERVED_SHARE_MIN).then_some(match finding.search.server.usage {
         Err(_) => "not observed: no probe reads the server; run plimsoll on its machine, or use --watch ssh://HOST",
         Ok(_) if finding.explanation.abstained => {

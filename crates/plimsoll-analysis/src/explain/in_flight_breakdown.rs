@@ -103,18 +103,20 @@ pub struct InFlightBreakdown {
     /// The number of requests at each place, in the order of [`InFlightState::ALL`]. Places without
     /// a request are left out. The numbers add up to `in_flight`.
     pub parts: Vec<RequestsAtPlace>,
+    /// Whether the number of open calls to dependencies is known, or the server has no dependency.
+    pub are_calls_known: bool,
 }
 
 impl InFlightBreakdown {
-    /// Computes the breakdown of a load from its signals. `idle`: the signals of a load without
+    /// Computes the breakdown of a load from its signals. `baseline`: the signals of a load without
     /// queues, in which waiting threads are idle workers. Returns `None` without requests in
     /// flight.
     pub fn from_signals(signals: &LoadSignals, baseline: &LoadSignals) -> Option<InFlightBreakdown> {
         let in_flight = signals.get(Signal::InFlight).filter(|count| *count > 0.0)?;
         let get = |signal: Signal| signals.get(signal).unwrap_or(0.0);
-        // Threads that wait during the load `idle` have no request and wait for work. In the
-        // analysed load, only the waiting threads beyond the number in `idle` count as threads with
-        // a request.
+        // Threads that wait during the load `baseline` have no request and wait for work. In the
+        // analysed load, only the waiting threads beyond the number in `baseline` count as threads
+        // with a request.
         let more = |signal: Signal| (get(signal) - baseline.get(signal).unwrap_or(0.0)).max(0.0);
         let calls: f64 = signals.calls_to_peers.values().sum::<f64>() + get(Signal::PeerComing);
         let queued: f64 = signals.queued_at_peers.values().sum();
@@ -144,12 +146,16 @@ impl InFlightBreakdown {
         parts.push(RequestsAtPlace { place: InFlightState::Unobserved, requests: left });
         parts.retain(|part| part.requests > 0.0);
         parts.sort_by_key(|part| part.place);
-        Some(InFlightBreakdown { in_flight, parts })
+        let are_calls_known = signals.peers.is_empty() || !signals.calls_to_peers.is_empty();
+        Some(InFlightBreakdown { in_flight, parts, are_calls_known })
     }
 
-    /// Returns the share of the requests in flight that are at a place, 0..=1.
-    pub fn share_at_place(&self, place: InFlightState) -> f64 {
-        self.parts.iter().find(|part| part.place == place).map_or(0.0, |part| part.requests / self.in_flight)
+    /// Returns the share of the requests in flight that are at a place, 0..=1; `None` if too few
+    /// readings show the share.
+    pub fn share_at_place(&self, place: InFlightState) -> Option<f64> {
+        let share =
+            self.parts.iter().find(|part| part.place == place).map_or(0.0, |part| part.requests / self.in_flight);
+        (place != InFlightState::AtDependency || share > 0.0 || self.are_calls_known).then_some(share)
     }
 }
 
@@ -186,11 +192,29 @@ mod tests {
             let found = InFlightBreakdown::from_signals(&sight(values), &idle).expect("requests are in flight");
             let sum: f64 = found.parts.iter().map(|part| part.requests).sum();
             assert!((sum - found.in_flight).abs() < 1e-9, "{found:?}");
-            let most = InFlightState::ALL
-                .into_iter()
-                .max_by(|a, b| found.share_at_place(*a).total_cmp(&found.share_at_place(*b)));
-            assert_eq!(most, Some(expect), "{found:?}");
+            let most = found.parts.iter().max_by(|a, b| a.requests.total_cmp(&b.requests));
+            assert_eq!(most.map(|part| part.place), Some(expect), "{found:?}");
         }
         assert_eq!(InFlightBreakdown::from_signals(&sight(&[]), &idle), None);
+    }
+
+    #[test]
+    fn unread_calls_are_not_stated_as_zero() {
+        let check = |peers: &[(&str, f64)], calls: &[(&str, f64)], expect: Option<f64>| {
+            let by_address =
+                |found: &[(&str, f64)]| found.iter().map(|(at, count)| ((*at).to_owned(), *count)).collect();
+            let signals = LoadSignals {
+                values: [(Signal::InFlight, 2.0)].into(),
+                peers: by_address(peers),
+                calls_to_peers: by_address(calls),
+                ..LoadSignals::default()
+            };
+            let found = InFlightBreakdown::from_signals(&signals, &signals).expect("requests are in flight");
+            assert_eq!(found.share_at_place(InFlightState::AtDependency), expect, "{peers:?} {calls:?}");
+        };
+        check(&[], &[], Some(0.0));
+        check(&[("a", 4.0)], &[], None);
+        check(&[("a", 4.0)], &[("a", 0.0)], Some(0.0));
+        check(&[("a", 4.0)], &[("a", 1.0)], Some(0.5));
     }
 }

@@ -230,12 +230,28 @@ impl SocketDiagnostics {
     }
 
     /// Finds the listening socket for `address`: a socket that is bound to this address, or to
-    /// every address. The kernel looks the listening socket up in its hash table, as for an
-    /// incoming connection. The cost of a lookup in the hash table does not depend on the number of
-    /// sockets. If several listening sockets share the port, any one of them is returned.
+    /// every address. If several listening sockets share the port, any one of them is returned.
     pub fn listener_at(&mut self, address: SocketAddr) -> io::Result<Option<SocketRow>> {
+        let anywhere = SocketAddr::new(
+            if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() },
+            0,
+        );
+        self.find_socket(states::LISTEN, address, anywhere)
+    }
+
+    /// Finds the open connection from `local` to `remote`, with the values of `struct tcp_info`.
+    pub fn connection_at(&mut self, local: SocketAddr, remote: SocketAddr) -> io::Result<Option<SocketRow>> {
+        let found = self.find_socket(states::ESTABLISHED, local, remote)?;
+        // Without such a connection, the kernel finds a listener of the local port. A connection
+        // that its program has closed has no inode.
+        Ok(found.filter(|socket| (socket.local, socket.remote) == (local, remote) && socket.inode != 0))
+    }
+
+    /// Finds one socket by its addresses. The kernel looks the socket up in its hash tables, as for
+    /// an incoming packet. The cost of a lookup does not depend on the number of sockets.
+    fn find_socket(&mut self, states: u32, local: SocketAddr, remote: SocketAddr) -> io::Result<Option<SocketRow>> {
         self.sequence = self.sequence.wrapping_add(1);
-        let request = encode_listener_request(address, self.sequence);
+        let request = encode_lookup_request(states, local, remote, self.sequence);
         self.send(&request)?;
         let mut found = None;
         loop {
@@ -312,27 +328,23 @@ fn encode_request_start(family: u8, states: u32, extensions: u8, flags: u16, len
     out
 }
 
-/// Encodes the request for the listening socket at an address.
-fn encode_listener_request(address: SocketAddr, sequence: u32) -> Vec<u8> {
-    let (version, mut own) = (if address.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 }, [0; 16]);
-    match address.ip() {
-        IpAddr::V4(ip) => own[..4].copy_from_slice(&ip.octets()),
-        IpAddr::V6(ip) => own.copy_from_slice(&ip.octets()),
+/// Encodes the request for the socket with two addresses of one IP version. For a listening socket,
+/// `remote` is zero. A connection has the values of `struct tcp_info`.
+fn encode_lookup_request(states: u32, local: SocketAddr, remote: SocketAddr, sequence: u32) -> Vec<u8> {
+    let version = if local.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 };
+    let extensions = if states == states::LISTEN { 0 } else { 1 << (INET_DIAG_INFO - 1) };
+    let length = NETLINK_HEADER_BYTES + 56;
+    let mut out = encode_request_start(version.address_family(), states, extensions, NLM_F_REQUEST, length, sequence);
+    out.extend_from_slice(&local.port().to_be_bytes());
+    out.extend_from_slice(&remote.port().to_be_bytes());
+    for address in [local, remote] {
+        match address.ip() {
+            IpAddr::V4(ip) => out.extend_from_slice(&[&ip.octets()[..], &[0; 12]].concat()),
+            IpAddr::V6(ip) => out.extend_from_slice(&ip.octets()),
+        }
     }
-    let mut out = encode_request_start(
-        version.address_family(),
-        states::LISTEN,
-        0,
-        NLM_F_REQUEST,
-        NETLINK_HEADER_BYTES + 56,
-        sequence,
-    );
-    out.extend_from_slice(&address.port().to_be_bytes());
-    out.extend_from_slice(&[0; 2]);
-    out.extend_from_slice(&own);
-    // In the request, the remote address and the interface are zero, and the cookie matches any
-    // socket.
-    out.extend_from_slice(&[0; 20]);
+    // The interface is zero, and the cookie matches any socket.
+    out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(&[0xff; 8]);
     out
 }
@@ -667,6 +679,24 @@ mod tests {
         if let Ok(listener) = TcpListener::bind("[::1]:0") {
             let address = listener.local_addr().expect("an address");
             assert_eq!(asker.listener_at(address).expect("asked").expect("found").local, address);
+        }
+    }
+
+    #[test]
+    fn a_connection_is_found_by_its_addresses() {
+        let mut asker = SocketDiagnostics::open().expect("netlink");
+        for bound in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(listener) = TcpListener::bind(bound) else { continue };
+            let server = listener.local_addr().expect("an address");
+            let mut client = TcpStream::connect(server).expect("connected");
+            let own = client.local_addr().expect("an address");
+            client.write_all(b"?").expect("written");
+            let found = asker.connection_at(own, server).expect("asked").expect("found");
+            assert_eq!((found.local, found.remote, found.awaits_answer), (own, server, Some(true)));
+            let unused = SocketAddr::new(own.ip(), 1);
+            assert_eq!(asker.connection_at(server, unused).expect("asked"), None, "{bound}: a listener is none");
+            drop(client);
+            assert_eq!(asker.connection_at(own, server).expect("asked"), None, "{bound}: closed");
         }
     }
 

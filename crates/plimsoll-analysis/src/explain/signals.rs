@@ -36,9 +36,11 @@ pub struct SignalText {
 }
 
 /// Declares the enum of all signals. Each entry gives the signal's name in JSON, its unit, its name
-/// for people, and its source.
+/// for people, and its source. An entry that ends with a [`SeriesFigure`] is read from recorded
+/// series.
 macro_rules! signals {
-    ($($(#[$doc:meta])* $signal:ident: $name:literal, $unit:literal, $words:literal, $source:literal;)*) => {
+    ($($(#[$doc:meta])* $signal:ident: $name:literal, $unit:literal, $words:literal, $source:literal
+        $(= $figure:ident($($row:ident),*))?;)*) => {
         /// A signal: one measured figure of a load, or of the server and its machine during the
         /// load.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -55,7 +57,30 @@ macro_rules! signals {
                 SignalText { name, unit, words, source }
             }
         }
+
+        /// The signals that are read from recorded series, each with its figure.
+        const SERIES_FIGURES: &[(Signal, SeriesFigure)] =
+            &[$($((Signal::$signal, SeriesFigure::$figure($(table::$row),*)),)?)*];
     };
+}
+
+/// A figure of one or two recorded series over the measured window.
+#[derive(Clone, Copy)]
+enum SeriesFigure {
+    /// The mean of a gauge.
+    Mean(SeriesRow),
+    /// The highest reading of a gauge.
+    Max(SeriesRow),
+    /// The highest reading of a gauge, divided by the highest reading of another gauge.
+    MaxRatio(SeriesRow, SeriesRow),
+    /// The increase of a counter a second.
+    PerSecond(SeriesRow),
+    /// The increase of a counter of ns, divided by the length of the window, such as used cores.
+    PerTime(SeriesRow),
+    /// The increase of a counter, divided by the number of responses.
+    PerResponse(SeriesRow),
+    /// The increase of a counter, divided by the increase of another counter.
+    IncreaseRatio(SeriesRow, SeriesRow),
 }
 
 signals! {
@@ -97,59 +122,80 @@ signals! {
     /// count.
     ClientCores: "client_cores", "cores", "cores used by plimsoll, without busy waiting", "plimsoll";
     /// Cores that the server's processes used.
-    ServerCores: "server_cores", "cores", "cores used by the server", "the server's processes";
+    ServerCores: "server_cores", "cores", "cores used by the server", "the server's processes"
+        = PerTime(SERVER_CPU);
     /// CPU time of the server for each response.
-    ServerCpu: "server_cpu", "ns", "CPU time of the server per request", "the server's processes";
+    ServerCpu: "server_cpu", "ns", "CPU time of the server per request", "the server's processes"
+        = PerResponse(SERVER_CPU);
     /// Cores that the server's processes may run on.
-    CoresAllowed: "cores_allowed", "", "cores that the server may use", "the server's processes";
+    CoresAllowed: "cores_allowed", "", "cores that the server may use", "the server's processes"
+        = Mean(SERVER_CORES_ALLOWED);
     /// Share of one core that the busiest thread used.
     FullestThread: "fullest_thread", "share", "CPU use of the server's busiest thread", "the server's threads";
     /// Number of saturated threads of the server, each with at least 92 % of a core.
     FullThreads: "full_threads", "", "saturated threads", "the server's threads";
     /// Number of threads of the server.
-    Threads: "threads", "", "threads of the server", "the server's processes";
+    Threads: "threads", "", "threads of the server", "the server's processes"
+        = Max(SERVER_THREADS);
     /// Number of processes of the server.
-    Processes: "processes", "", "processes of the server", "the server's processes";
+    Processes: "processes", "", "processes of the server", "the server's processes"
+        = Max(SERVER_PROCESSES);
     /// Mean number of server threads that wait for a core.
-    RunQueue: "run_queue", "", "server threads that wait for a core", "the server's threads";
+    RunQueue: "run_queue", "", "server threads that wait for a core", "the server's threads"
+        = PerTime(SERVER_RUN_QUEUE_WAIT);
     /// Voluntary context switches of the server for each response.
-    Switches: "switches", "", "voluntary context switches per request", "the server's threads";
+    Switches: "switches", "", "voluntary context switches per request", "the server's threads"
+        = PerResponse(SERVER_SWITCHES_VOLUNTARY);
     /// Mean number of server threads in uninterruptible waits, mostly for storage.
-    Blocked: "blocked", "", "server threads in uninterruptible sleep, mostly for storage", "the server's threads";
+    Blocked: "blocked", "", "server threads in uninterruptible sleep, mostly for storage", "the server's threads"
+        = Mean(SERVER_THREADS_BLOCKED);
     /// Rate of the server's memory pages that were read back from storage.
-    MajorFaults: "major_faults", "1/s", "memory pages read back from storage", "the server's processes";
+    MajorFaults: "major_faults", "1/s", "memory pages read back from storage", "the server's processes"
+        = PerSecond(SERVER_MAJOR_FAULTS);
     /// Open files of the server as a share of its limit.
-    Files: "files", "share", "server's open files, as a share of its limit", "the server's processes";
+    Files: "files", "share", "server's open files, as a share of its limit", "the server's processes"
+        = MaxRatio(SERVER_FILES_OPEN, SERVER_FILES_MAX);
     /// Connections in the server's accept queue, as a share of the queue's maximum length; the
     /// maximum over time.
-    ListenQueue: "listen_queue", "share", "accept queue length, as a share of its limit", "sockets";
+    ListenQueue: "listen_queue", "share", "accept queue length, as a share of its limit", "sockets"
+        = MaxRatio(LISTEN_QUEUE, LISTEN_BACKLOG);
     /// Mean number of connections in the server's accept queue.
-    Unaccepted: "unaccepted", "", "connections not yet accepted by the server", "sockets";
+    Unaccepted: "unaccepted", "", "connections not yet accepted by the server", "sockets"
+        = Mean(LISTEN_QUEUE);
     /// Rate of connections that the kernel dropped because the server's accept queue was full.
-    ListenOverflows: "listen_overflows", "1/s", "connections dropped because of a full accept queue", "the kernel's TCP";
+    ListenOverflows: "listen_overflows", "1/s", "connections dropped because of a full accept queue", "the kernel's TCP"
+        = PerSecond(TCP_LISTEN_OVERFLOWS);
     /// Mean number of bytes in the server's send buffers.
-    SendQueue: "send_queue", "bytes", "bytes in the server's send buffers", "sockets";
+    SendQueue: "send_queue", "bytes", "bytes in the server's send buffers", "sockets"
+        = Mean(ACCEPTED_SEND_QUEUE);
     /// Share of the server's sending time in which the receive window of the client was full (TCP
     /// flow control).
-    WindowLimited: "window_limited", "share", "time in which a client's receive window was full", "sockets";
+    WindowLimited: "window_limited", "share", "time in which a client's receive window was full", "sockets"
+        = Mean(ACCEPTED_WINDOW_LIMITED);
     /// Mean number of the server's connections that cannot send because the client's receive window
     /// is full.
-    WindowWaiting: "window_waiting", "", "connections whose client has a full receive window", "sockets";
+    WindowWaiting: "window_waiting", "", "connections whose client has a full receive window", "sockets"
+        = Mean(ACCEPTED_WINDOW_WAITING);
     /// Cores that the server's dependencies used on this machine.
-    DownstreamCores: "downstream_cores", "cores", "cores used by dependencies", "processes";
+    DownstreamCores: "downstream_cores", "cores", "cores used by dependencies", "processes"
+        = PerTime(DOWNSTREAM_CPU);
     /// Cores that dependencies used among the cores that the server may use. Only dependencies that
     /// are bound to the same cores count.
     DownstreamOnItsCores: "downstream_on_its_cores", "cores",
-        "cores used by dependencies, among the server's own cores", "processes";
+        "cores used by dependencies, among the server's own cores", "processes"
+        = PerTime(DOWNSTREAM_CPU_ON_SERVER_CORES);
     /// Number of processes of the server's dependencies on this machine.
-    DownstreamProcesses: "downstream_processes", "", "processes of dependencies", "processes";
+    DownstreamProcesses: "downstream_processes", "", "processes of dependencies", "processes"
+        = Max(DOWNSTREAM_PROCESSES);
     /// Mean number of database processes whose title says that they wait for a lock of another
     /// statement.
-    DownstreamInLock: "downstream_in_lock", "", "database statements that wait for a lock of another statement", "titles of processes";
+    DownstreamInLock: "downstream_in_lock", "", "database statements that wait for a lock of another statement", "titles of processes"
+        = Mean(DOWNSTREAM_IN_LOCK);
     /// Mean number of a database's session threads that wait to be woken. A session thread that
     /// waits to be woken either waits for a lock of another session, or has no work.
     DownstreamThreadsWaiting: "downstream_threads_waiting", "", "database threads that wait for a lock or for work",
-        "the wait states of the database's threads";
+        "the wait states of the database's threads"
+        = Mean(DOWNSTREAM_THREADS_WAITING);
     /// Share of the periods in which the quota of a dependency's control group was exhausted; the
     /// maximum over groups.
     DownstreamThrottled: "downstream_throttled", "share", "periods in which a dependency's CPU quota was exhausted", "the control groups of dependencies";
@@ -187,41 +233,54 @@ signals! {
     /// Cores that were idle, or that plimsoll used only for busy waiting.
     Idle: "idle", "cores", "idle cores", "the machine";
     /// Number of cores of the machine.
-    Cores: "cores", "cores", "cores of the server's machine", "the machine";
+    Cores: "cores", "cores", "cores of the server's machine", "the machine"
+        = Max(HOST_CORES);
     /// Share of the time in which some task waited for storage.
-    IoPressure: "io_pressure", "share", "time in which any task waited for storage", "the machine";
+    IoPressure: "io_pressure", "share", "time in which any task waited for storage", "the machine"
+        = PerTime(HOST_PRESSURE_IO_SOME);
     /// Share of the time in which some task waited for memory.
-    MemoryPressure: "memory_pressure", "share", "time in which any task waited for memory", "the machine";
+    MemoryPressure: "memory_pressure", "share", "time in which any task waited for memory", "the machine"
+        = PerTime(HOST_PRESSURE_MEMORY_SOME);
     /// Cores that processes other than plimsoll, the server and its dependencies used.
     Others: "others", "cores", "cores used by other processes", "the machine";
     /// Share of the CPU time that this virtual machine wanted but did not get from its host (steal
     /// time).
     Steal: "steal", "share", "CPU time that the machine's host took (steal)", "the machine";
     /// Share of the CPU quota's periods in which the server's control group was throttled.
-    Throttled: "throttled", "share", "periods in which the server's CPU quota was exhausted", "the control group";
+    Throttled: "throttled", "share", "periods in which the server's CPU quota was exhausted", "the control group"
+        = IncreaseRatio(CGROUP_PERIODS_THROTTLED, CGROUP_PERIODS);
     /// CPU quota of the server's control group.
-    Quota: "quota", "cores", "the quota", "the control group";
+    Quota: "quota", "cores", "the quota", "the control group"
+        = Mean(CGROUP_QUOTA);
     /// Memory of the server's control group as a share of its limit.
-    GroupMemory: "group_memory", "share", "server's memory, as a share of its limit", "the control group";
+    GroupMemory: "group_memory", "share", "server's memory, as a share of its limit", "the control group"
+        = MaxRatio(CGROUP_MEMORY, CGROUP_MEMORY_MAX);
     /// Share of TCP segments that were retransmitted.
-    Retransmits: "retransmits", "share", "TCP segments sent again", "the kernel's TCP";
+    Retransmits: "retransmits", "share", "TCP segments sent again", "the kernel's TCP"
+        = IncreaseRatio(TCP_RETRANSMITS, TCP_SEGMENTS_OUT);
     /// Share of the local ports for one peer that are in TIME-WAIT, after their connection was
     /// closed.
     TimeWait: "time_wait", "share", "local ports to one peer in TIME-WAIT", "the kernel's TCP";
     /// Mean number of the server's threads that wait for another thread.
-    InLock: "in_lock", "", "server threads that wait for another thread", "wait states of the server's threads";
+    InLock: "in_lock", "", "server threads that wait for another thread", "wait states of the server's threads"
+        = Mean(SERVER_IN_LOCK);
     /// Mean number of the server's threads that wait at one common address in memory, such as a
     /// lock; the maximum over addresses.
-    InSameLock: "in_same_lock", "", "server threads that wait for the same lock", "wait states of the server's threads";
+    InSameLock: "in_same_lock", "", "server threads that wait for the same lock", "wait states of the server's threads"
+        = Mean(SERVER_IN_BUSIEST_LOCK);
     /// Mean number of the server's threads that sleep for a fixed time.
-    InSleep: "in_sleep", "", "server threads that sleep until a timer ends", "wait states of the server's threads";
+    InSleep: "in_sleep", "", "server threads that sleep until a timer ends", "wait states of the server's threads"
+        = Mean(SERVER_IN_SLEEP);
     /// Mean number of the server's threads that wait for data from a connection.
-    InRead: "in_read", "", "server threads that wait for data", "wait states of the server's threads";
+    InRead: "in_read", "", "server threads that wait for data", "wait states of the server's threads"
+        = Mean(SERVER_IN_READ);
     /// Mean number of the server's threads that wait until the reader of a pipe or unix socket
     /// reads their output.
-    InWrite: "in_write", "", "server threads whose output waits to be read", "wait states of the server's threads";
+    InWrite: "in_write", "", "server threads whose output waits to be read", "wait states of the server's threads"
+        = Mean(SERVER_IN_WRITE);
     /// Mean number of the server's threads that wait for storage.
-    InDisk: "in_disk", "", "server threads that wait for storage", "wait states of the server's threads";
+    InDisk: "in_disk", "", "server threads that wait for storage", "wait states of the server's threads"
+        = Mean(SERVER_IN_DISK);
 }
 
 /// Formats the value of a signal with its unit, for people.
@@ -393,6 +452,11 @@ impl LoadSignals {
         self.get(Signal::Offered).map(|offered| offered * (1.0 - late.min(0.5)))
     }
 
+    /// Returns the number of cores that other programs and the host of this virtual machine used.
+    pub fn cores_taken_by_others(&self) -> Option<f64> {
+        Some(self.get(Signal::Others)? + self.get(Signal::Steal).unwrap_or(0.0) * self.get(Signal::Cores)?)
+    }
+
     /// Returns whether the load was made: at least one signal was observed.
     pub fn has_signals(&self) -> bool {
         !self.values.is_empty()
@@ -517,13 +581,25 @@ impl LoadSignals {
             let seconds = (last.at_ns - first.at_ns) as f64 / 1e9;
             (seconds >= 0.5).then(|| (last.value - first.value).max(0.0) / seconds)
         };
+        let of = |a: Option<f64>, b: Option<f64>| a.zip(b).filter(|(_, b)| *b > 0.0).map(|(a, b)| a / b);
         let per_answer = |value: Option<f64>| value.filter(|_| answered >= 1.0).map(|value| value / answered);
+        for (signal, figure) in SERIES_FIGURES {
+            self.set_signal(
+                *signal,
+                match figure {
+                    SeriesFigure::Mean(row) => mean(row.name),
+                    SeriesFigure::Max(row) => most(row.name),
+                    SeriesFigure::MaxRatio(row, of_row) => of(most(row.name), most(of_row.name)),
+                    SeriesFigure::PerSecond(row) => per_second(row.name),
+                    SeriesFigure::PerTime(row) => cores(row.name),
+                    SeriesFigure::PerResponse(row) => per_answer(change(row.name)),
+                    SeriesFigure::IncreaseRatio(row, of_row) => of(change(row.name), change(of_row.name)),
+                },
+            );
+        }
         self.server = probes.servers.last().map(|server| server.name.clone());
 
-        let server_cores = cores(table::SERVER_CPU.name);
-        self.set_signal(Signal::ServerCores, server_cores);
-        self.set_signal(Signal::CoresAllowed, mean(table::SERVER_CORES_ALLOWED.name));
-        self.set_signal(Signal::ServerCpu, per_answer(change(table::SERVER_CPU.name)));
+        let server_cores = self.get(Signal::ServerCores);
         let threads = thread_shares(probes, from_ns, to_ns);
         let fullest = threads.iter().max_by(|a, b| a.share.total_cmp(&b.share));
         self.fullest_thread = fullest.map(|thread| thread.name.clone());
@@ -538,20 +614,6 @@ impl LoadSignals {
                 threads.iter().filter(|thread| thread.share >= SATURATED_THREAD_SHARE_MIN).count() as f64,
             );
         }
-        self.set_signal(Signal::Threads, most(table::SERVER_THREADS.name));
-        self.set_signal(Signal::Processes, most(table::SERVER_PROCESSES.name));
-        self.set_signal(Signal::RunQueue, cores(table::SERVER_RUN_QUEUE_WAIT.name));
-        self.set_signal(Signal::Switches, per_answer(change(table::SERVER_SWITCHES_VOLUNTARY.name)));
-        self.set_signal(Signal::Blocked, mean(table::SERVER_THREADS_BLOCKED.name));
-        self.set_signal(Signal::MajorFaults, per_second(table::SERVER_MAJOR_FAULTS.name));
-        let of = |a: Option<f64>, b: Option<f64>| a.zip(b).filter(|(_, b)| *b > 0.0).map(|(a, b)| a / b);
-        self.set_signal(Signal::Files, of(most(table::SERVER_FILES_OPEN.name), most(table::SERVER_FILES_MAX.name)));
-        self.set_signal(Signal::ListenQueue, of(most(table::LISTEN_QUEUE.name), most(table::LISTEN_BACKLOG.name)));
-        self.set_signal(Signal::Unaccepted, mean(table::LISTEN_QUEUE.name));
-        self.set_signal(Signal::ListenOverflows, per_second(table::TCP_LISTEN_OVERFLOWS.name));
-        self.set_signal(Signal::SendQueue, mean(table::ACCEPTED_SEND_QUEUE.name));
-        self.set_signal(Signal::WindowLimited, mean(table::ACCEPTED_WINDOW_LIMITED.name));
-        self.set_signal(Signal::WindowWaiting, mean(table::ACCEPTED_WINDOW_WAITING.name));
         self.read_by_others = mean(table::ACCEPTED_FROM_OTHER_CLIENTS.name).is_some_and(|share| share > 0.5);
         let of_peers = |row: SeriesRow| {
             let of_one = |name: &&String| row.matched_label(name).is_some();
@@ -572,11 +634,6 @@ impl LoadSignals {
         self.set_signal(Signal::PeerReceived, received.reduce(f64::max));
         let alike = probes.series.keys().filter_map(|name| Some((table::THREADS.matched_label(name)?, most(name)?)));
         self.alike.extend(alike.map(|(stem, count)| (stem.to_owned(), count)));
-        self.set_signal(Signal::DownstreamCores, cores(table::DOWNSTREAM_CPU.name));
-        self.set_signal(Signal::DownstreamOnItsCores, cores(table::DOWNSTREAM_CPU_ON_SERVER_CORES.name));
-        self.set_signal(Signal::DownstreamProcesses, most(table::DOWNSTREAM_PROCESSES.name));
-        self.set_signal(Signal::DownstreamInLock, mean(table::DOWNSTREAM_IN_LOCK.name));
-        self.set_signal(Signal::DownstreamThreadsWaiting, mean(table::DOWNSTREAM_THREADS_WAITING.name));
         let groups = probes.series.keys().filter_map(|name| table::DOWNSTREAM_PERIODS.matched_label(name));
         let held_back = groups.filter_map(|name| {
             let throttled = change(&table::DOWNSTREAM_PERIODS_THROTTLED.name_with_label(name));
@@ -611,34 +668,15 @@ impl LoadSignals {
         self.set_signal(Signal::Spinning, of(spinning, server_cores.filter(|cores| *cores > 0.05)));
         self.add_runtime_signals(probes, &threads, (span_ns, collecting), (&change, &mean), server_cores);
 
-        self.set_signal(Signal::Cores, most(table::HOST_CORES.name));
         let idle =
             cores(table::HOST_CPU_IDLE.name).map(|idle| idle + cores(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0));
         // Other processes may take the cores of plimsoll's busy waiting at any time, so these cores
         // count as idle.
         self.set_signal(Signal::Idle, idle.map(|idle| idle + self.looked_cores));
-        self.set_signal(Signal::IoPressure, cores(table::HOST_PRESSURE_IO_SOME.name));
-        self.set_signal(Signal::MemoryPressure, cores(table::HOST_PRESSURE_MEMORY_SOME.name));
-        self.set_signal(
-            Signal::Throttled,
-            of(change(table::CGROUP_PERIODS_THROTTLED.name), change(table::CGROUP_PERIODS.name)),
-        );
-        self.set_signal(Signal::Quota, mean(table::CGROUP_QUOTA.name));
-        self.set_signal(Signal::GroupMemory, of(most(table::CGROUP_MEMORY.name), most(table::CGROUP_MEMORY_MAX.name)));
-        self.set_signal(
-            Signal::Retransmits,
-            of(change(table::TCP_RETRANSMITS.name), change(table::TCP_SEGMENTS_OUT.name)),
-        );
         let ports =
             inside(table::TCP_LOCAL_PORTS.name).and_then(|all| all.into_iter().reduce(f64::min)).or(Some(USUAL_PORTS));
         self.ports_behind = mean(table::TCP_TIME_WAIT_OTHER_NAMESPACE.name).is_some_and(|share| share > 0.5);
         self.set_signal(Signal::TimeWait, of(most(table::TCP_TIME_WAIT_PAIR.name), ports).map(|share| share.min(1.0)));
-        self.set_signal(Signal::InLock, mean(table::SERVER_IN_LOCK.name));
-        self.set_signal(Signal::InSameLock, mean(table::SERVER_IN_BUSIEST_LOCK.name));
-        self.set_signal(Signal::InSleep, mean(table::SERVER_IN_SLEEP.name));
-        self.set_signal(Signal::InRead, mean(table::SERVER_IN_READ.name));
-        self.set_signal(Signal::InWrite, mean(table::SERVER_IN_WRITE.name));
-        self.set_signal(Signal::InDisk, mean(table::SERVER_IN_DISK.name));
     }
 
     /// Adds the signals of the server's runtime: from its own metrics, from the CPU time of its

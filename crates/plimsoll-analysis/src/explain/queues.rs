@@ -104,12 +104,9 @@ fn erlang_loss_share(connections: f64, offered: f64) -> f64 {
 /// work for the server. Also returns `None` if the server's threads together used about one core at
 /// the load line: the threads may lack cores, or take turns.
 pub(super) fn other_processes_take_needed_cores(case: &ServerFacts) -> Option<bool> {
-    let taken = |sight: &LoadSignals| {
-        Some(sight.get(Signal::Others)? + sight.get(Signal::Steal).unwrap_or(0.0) * sight.get(Signal::Cores)?)
-    };
-    let low = taken(&case.low);
+    let low = case.low.cores_taken_by_others();
     let of = |sight: &LoadSignals| {
-        let (cores, others) = (sight.get(Signal::Cores)?, taken(sight)?);
+        let (cores, others) = (sight.get(Signal::Cores)?, sight.cores_taken_by_others()?);
         let much = others >= INTERFERENCE_CORES_MIN
             && others >= NOTICEABLE_SHARE_MIN * sight.get(Signal::ServerCores).unwrap_or(0.0);
         let waits = sight.get(Signal::RunQueue).is_none_or(|waiting| waiting >= CONSIDERABLE_SHARE_MIN);

@@ -486,12 +486,15 @@ impl ServerFacts {
 
     /// Returns whether no core is idle because several threads of the server are busy. If several
     /// busy threads leave no core idle, the cores are the limit, even if one of the threads uses a
-    /// whole core.
+    /// whole core. Cores that other programs or the machine's host used do not count.
     fn several_threads_saturate_cores(&self) -> Option<bool> {
         let other_threads =
             self.max_at_high_load(Signal::ServerCores)? - self.max_at_high_load(Signal::FullestThread)?;
-        let own = self.max_at_high_load(Signal::ServerCores)?
-            >= (1.0 - SMALL_SHARE_MAX) * self.max_at_high_load(Signal::Cores)?;
+        let uses_the_rest = |sight: &LoadSignals| {
+            let left = sight.get(Signal::Cores)? - sight.cores_taken_by_others().unwrap_or(0.0);
+            Some(sight.get(Signal::ServerCores)? >= (1.0 - SMALL_SHARE_MAX) * left)
+        };
+        let own = uses_the_rest(&self.line) == Some(true) || uses_the_rest(&self.past) == Some(true);
         Some(self.are_cores_saturated()? && own && other_threads >= MOST_SHARE_MIN)
     }
 

@@ -119,3 +119,24 @@ fn threads_that_wait_for_the_interpreter_are_not_working() {
         assert_eq!(sleeping_threads_equal_requests(&case), Some(expect), "{server} {asleep}");
     }
 }
+
+/// Checks that two busy threads that use all cores but those of the machine's host are limited by
+/// the cores, not by one thread.
+#[test]
+fn cores_that_the_host_takes_are_not_idle() {
+    let check = |steal: f64, threads: f64, expect: bool| {
+        let case = usual_server_facts().with_signals(&[
+            (Cores, 2.0, 2.0, 2.0),
+            (Idle, 1.6, 0.1, 0.02),
+            (Others, 0.0, 0.0, 0.05),
+            (Steal, 0.0, steal, steal),
+            (FullestThread, 0.15, 0.94, 0.9),
+            (ServerCores, 0.3, threads, threads),
+        ]);
+        assert_eq!(case.is_thread_saturated(), Some(expect), "steal {steal}, {threads} cores");
+    };
+    check(0.0, 1.95, false);
+    check(0.0, 1.6, true);
+    check(0.08, 1.7, false);
+    check(0.5, 1.0, true);
+}

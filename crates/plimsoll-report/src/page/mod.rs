@@ -116,6 +116,8 @@ pub fn render_body(report: &Report) -> String {
                 }
                 body.push_str("</dl>\n");
             }
+            // The chart before a table may show the same figures, and has them in its own table.
+            ReportBlock::Table(headings, rows) if at > 0 && has_figures(&report.blocks[at - 1], headings, rows) => {}
             ReportBlock::Table(headings, rows) => write_table(&mut body, headings, rows),
             ReportBlock::Chart(chart) => write_chart(&mut body, chart),
             ReportBlock::RawHtml(html) => {
@@ -124,6 +126,11 @@ pub fn render_body(report: &Report) -> String {
         }
     }
     body
+}
+
+/// Returns whether a block is a chart with the figures of a table.
+fn has_figures(block: &ReportBlock, headings: &[String], rows: &[Vec<String>]) -> bool {
+    matches!(block, ReportBlock::Chart(chart) if chart.headings == headings && chart.rows == rows)
 }
 
 /// Renders all warnings in one box. If there are several warnings, only the first is visible until
@@ -211,6 +218,19 @@ mod tests {
         {
             assert_eq!(encode_base64(text.as_bytes()), expect);
         }
+    }
+
+    #[test]
+    fn a_page_shows_the_figures_of_a_chart_only_once() {
+        let check = |rate: &str, tables: usize| {
+            let rows = |rate: &str| vec![vec!["low".to_owned(), rate.to_owned()]];
+            let mut report = Report::default();
+            report.add_chart("<svg></svg>".into(), &["load", "rate"], rows("2"));
+            report.add_table(&["load", "rate"], rows(rate));
+            assert_eq!(render_body(&report).matches("<table>").count(), tables, "{rate}");
+        };
+        check("2", 1);
+        check("3", 2);
     }
 
     #[test]

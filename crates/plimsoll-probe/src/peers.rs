@@ -276,8 +276,8 @@ impl PeerProbe {
         if self.tables.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
             return;
         }
-        self.read_open_calls(asker, now_ns, sink);
         if self.snapshot.is_none() {
+            self.read_open_calls(asker, now_ns, sink);
             let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let PeerProbe { snapshot_schedule, foreign_namespaces, .. } = self;
             let found = snapshot_schedule.read_if_due(sink, || {
@@ -752,6 +752,41 @@ mod tests {
             sink.take().series.contains_key(&name)
         });
         assert!(is_told, "{name}");
+    }
+
+    #[test]
+    fn open_calls_are_read_between_snapshots() {
+        use crate::sink::ProbeEffort;
+        use std::io::Write;
+        let store = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = store.local_addr().expect("bound");
+        let mut call = std::net::TcpStream::connect(address).expect("connected");
+        let me = std::process::id();
+        let tables = SharedFileTables::default();
+        tables.lock().expect("no panic").push((me, me));
+        let mut peers = PeerProbe::new(tables, DependencyAddresses::default());
+        let mut asker = SocketDiagnostics::open().expect("netlink");
+        let mut sink = Sink::new(monotonic_ns(), ProbeEffort::Thorough);
+        call.write_all(b"?").expect("written");
+        let mut found = BTreeMap::new();
+        for _ in 0..100 {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            sink.begin_sample(monotonic_ns(), false);
+            peers.sample(&mut asker, 1, monotonic_ns(), &mut sink);
+            for (name, series) in sink.take().series {
+                let values = series.samples_between(i64::MIN, i64::MAX).iter().map(|sample| sample.value);
+                found.entry(name).or_insert_with(Vec::new).extend(values);
+            }
+            let readings = |what: &str| found.get(&format!("peer.{address}.{what}")).map_or(0, Vec::len);
+            if readings("waiting") > readings("connections") {
+                break;
+            }
+        }
+        // Each snapshot counts the connections, so further readings of calls are lookups.
+        let (calls, connections) =
+            (&found[&format!("peer.{address}.waiting")], &found[&format!("peer.{address}.connections")]);
+        assert!(calls.len() > connections.len(), "{found:?}");
+        assert!(calls.iter().all(|count| *count == 1.0), "{calls:?}");
     }
 
     #[test]

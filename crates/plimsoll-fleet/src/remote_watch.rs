@@ -94,7 +94,7 @@ fn start_remote_measurement(
     };
     link.start_watching(&task).map_err(failed)?;
     let is_here = link.hello_message().is_some_and(|hello| is_this_machine(&hello.system));
-    let generator = Watcher::begin_generator_probes(settings, watched, is_here)?;
+    let generator = Watcher::begin_without_server_processes(settings, watched, is_here)?;
     Ok(RemoteReadings::start_receiving(link, &host.name, generator))
 }
 

@@ -176,7 +176,7 @@ impl Watcher {
     /// metrics, but not the server's processes. Another watcher, such as a watcher on the server's
     /// machine, measures the server's processes. `shared` says whether the server runs on this
     /// machine, for example in a container.
-    pub fn begin_generator_probes(
+    pub fn begin_without_server_processes(
         settings: &ProbesSettings<String>,
         watched: &WatchTarget,
         shared: bool,

@@ -46,7 +46,7 @@ pub fn harmful_actions(spec: &ExperimentSpec, settings: &ExperimentSettings<Reda
     [
         (commands.into_iter().flatten().any(|command| !command.withheld), "run commands"),
         (script_file(settings).is_some_and(|file| !file.is_empty()), "run a script of this machine"),
-        (is_sent || recorded_log_paths(settings).is_some(), "send a file of this machine"),
+        (is_sent || recorded_log_paths(settings).is_some(), "send the content of a file of this machine"),
         (
             !settings.interventions.may_signal.is_empty(),
             "pause processes of this machine for milliseconds (--may-signal)",

@@ -77,7 +77,7 @@ const ROOT: u32 = u32::MAX;
 
 /// A frame that waits to join the tree. `start..end` is the frame's range in the ordered array of
 /// samples. All samples of the frame have the same first `depth + 1` functions.
-struct WaitingFrame {
+struct PendingFrame {
     sums: SampleSums,
     caller: u32,
     function: u32,
@@ -86,29 +86,29 @@ struct WaitingFrame {
     end: usize,
 }
 
-impl Ord for WaitingFrame {
+impl Ord for PendingFrame {
     /// Orders frames by width, so that the widest frame is the greatest. Of frames with equal
     /// width, the first in the array of samples is the greatest, so that the order is
     /// deterministic.
-    fn cmp(&self, other: &WaitingFrame) -> Ordering {
+    fn cmp(&self, other: &PendingFrame) -> Ordering {
         let by_width = self.sums.width.total_cmp(&other.sums.width);
         by_width.then(other.start.cmp(&self.start)).then(other.depth.cmp(&self.depth))
     }
 }
 
-impl PartialOrd for WaitingFrame {
-    fn partial_cmp(&self, other: &WaitingFrame) -> Option<Ordering> {
+impl PartialOrd for PendingFrame {
+    fn partial_cmp(&self, other: &PendingFrame) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for WaitingFrame {
-    fn eq(&self, other: &WaitingFrame) -> bool {
+impl PartialEq for PendingFrame {
+    fn eq(&self, other: &PendingFrame) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for WaitingFrame {}
+impl Eq for PendingFrame {}
 
 /// The stack of one sample, whose frames are processed from the root to some depth. The array of
 /// samples contains whole structs instead of indices, so that memory is accessed in order.
@@ -153,7 +153,7 @@ impl FlameGraphBuilder {
             scratch: Vec::new(),
             waiting: BinaryHeap::new(),
         };
-        let mut kept: Vec<WaitingFrame> = Vec::new();
+        let mut kept: Vec<PendingFrame> = Vec::new();
         divider.divide_by_next_function(&mut stacks, 0, 0, ROOT);
         while kept.len() < frames_max
             && let Some(widest) = divider.waiting.pop()
@@ -186,7 +186,7 @@ struct CalleeDivider {
     /// samples, sums.
     groups: Vec<(u32, usize, SampleSums)>,
     scratch: Vec<SampleStack>,
-    waiting: BinaryHeap<WaitingFrame>,
+    waiting: BinaryHeap<PendingFrame>,
 }
 
 impl CalleeDivider {
@@ -235,7 +235,7 @@ impl CalleeDivider {
         for (function, samples, sums) in &self.groups {
             self.group_of[*function as usize] = NO_GROUP;
             let (start, end) = (at, at + samples);
-            self.waiting.push(WaitingFrame { sums: *sums, caller, function: *function, depth, start, end });
+            self.waiting.push(PendingFrame { sums: *sums, caller, function: *function, depth, start, end });
             at = end;
         }
     }
@@ -243,7 +243,7 @@ impl CalleeDivider {
 
 /// Puts the frames of the tree into drawing order: each frame after its caller, siblings by name.
 fn order_frames_for_drawing(
-    kept: &[WaitingFrame],
+    kept: &[PendingFrame],
     narrow: &HashMap<u32, SampleSums>,
     functions: &[&Function],
     has_merged_frames: bool,

@@ -512,11 +512,11 @@ pub struct RerunArgs {
     /// The longer or shorter body that one experiment sends: text, or @FILE
     #[arg(long, value_name = "TEXT|@FILE", help_heading = "Values that the run file withholds")]
     pub other_body: Option<String>,
-    /// The unix socket
+    /// The unix socket to connect to
     #[arg(long, value_name = "PATH", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::FilePath)]
     pub unix: Option<String>,
-    /// The certificate issuers to trust
+    /// The certificates of the issuers to trust (PEM)
     #[arg(long, value_name = "FILE", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::FilePath)]
     pub cacert: Option<String>,

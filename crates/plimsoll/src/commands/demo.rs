@@ -94,7 +94,7 @@ pub fn carry_out(mut spec: FindSpec<Plan>, settings: &ExperimentSettings<String>
             for each request: {POOL_CONNECTIONS} / 20 ms = 200 requests/s"
         ));
         live.print_line_unless_quiet(&format!(
-            "step 3 of 3: does a pool of {LARGER_POOL_CONNECTIONS} connections remove the limit?   plimsoll prove --a 'server \
+            "step 3 of 3: does a pool of {LARGER_POOL_CONNECTIONS} connections double the throughput?   plimsoll prove --a 'server \
              {POOL_CONNECTIONS}' --b 'server {LARGER_POOL_CONNECTIONS}' {url}"
         ));
         run_prove(&[&["plimsoll", "prove", "--a", &a, "--b", &b, &url], &words[..]].concat())?;

@@ -102,7 +102,7 @@ impl ExtractorNames {
     }
 
     /// Returns whether any extractor of the plan sets this traffic-file name.
-    fn is_captured(&self, plain: &str) -> bool {
+    fn has_extractor_for(&self, plain: &str) -> bool {
         self.all.contains_key(plain)
     }
 
@@ -136,7 +136,7 @@ impl TestPlanVariables {
                 lacks.borrow_mut().insert(undefined_variable_note(&name));
                 return Err(format!("${{{name}}}"));
             }
-            match self.extractor_names.is_captured(&name) {
+            match self.extractor_names.has_extractor_for(&name) {
                 true => Ok(format!("{}{}", self.captured_name(&name), &value[name.len()..])),
                 false => Ok(value.to_owned()),
             }

@@ -69,17 +69,16 @@ pub fn informative_interventions(
         let tested = causes
             .first()
             .map_or(0.0, |one| prediction_of_cause(one, intervention).total_variation_distance(&ANY_EFFECT));
-        // If no cause is named, or plimsoll is the named cause, the first experiment tests whether
-        // the generator is the limit.
+        // If plimsoll may be the limit and no other cause is named, the first experiment tests
+        // whether plimsoll is the limit.
         let is_open = posterior.named_cause.is_none_or(|cause| cause == Cause::Client);
         let is_doubt = is_open && intervention == Intervention::SecondGenerator;
         apart.sum::<f64>() + EXPERIMENT_SCORE_MIN * tested * TWOFOLD_FACTOR + f64::from(u8::from(is_doubt))
     };
     let is_flagged = |it: &Intervention| flagged.contains(it);
-    // The experiment with a second process of plimsoll only shows whether the generator is the
-    // limit.
-    let ours = standing.iter().any(|it| it.cause == Cause::Client) || posterior.named_cause.is_none();
-    let tells = |it: &Intervention| *it != Intervention::SecondGenerator || ours;
+    // The experiment with a second process of plimsoll only shows whether plimsoll is the limit.
+    let may_be_ours = standing.iter().any(|it| it.cause == Cause::Client);
+    let tells = |it: &Intervention| *it != Intervention::SecondGenerator || may_be_ours;
     let made = possible.iter().filter(|it| **it != Intervention::Control && tells(it));
     let scored =
         made.map(|it| (score(*it), *it)).filter(|(score, it)| *score >= EXPERIMENT_SCORE_MIN || is_flagged(it));

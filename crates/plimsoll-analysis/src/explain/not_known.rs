@@ -2,6 +2,7 @@
 //! show which cause applies.
 
 use super::causes::Cause;
+use super::causes::card::PROCESS_PROBES_ADVICE;
 use super::causes::cause_card;
 use super::server_facts::ServerFacts;
 use super::signals::Signal;
@@ -93,16 +94,26 @@ pub(super) fn missing_evidence(case: &ServerFacts, possible: &[Cause]) -> Vec<Se
         let more = Sentence::from("for loads at higher rates, give the study more time (");
         return vec![more.remedy(Remedy::Budget).words(")")];
     }
+    let is_process_observed = case.line.get(Signal::ServerCores).is_some();
     let of = |cause: &Cause| {
-        let card = cause_card(*cause).filter(|card| !card.missing_evidence.is_empty())?;
-        Some(Sentence::from(format!("{cause}: ")).append_sentence(&card.missing_evidence.into()))
+        let advice = cause_card(*cause)?.missing_evidence;
+        let is_known = is_process_observed && advice == PROCESS_PROBES_ADVICE;
+        (!advice.is_empty() && !is_known).then(|| Sentence::from(format!("{cause}: ")).append_sentence(&advice.into()))
     };
     let mut told: Vec<Sentence> = possible.iter().filter_map(of).collect();
     told.dedup();
-    if case.line.get(Signal::ServerCores).is_none() {
-        let reasons = case.line.unseen.iter().chain(&case.low.unseen).chain(&case.past.unseen);
-        let reason = reasons.into_iter().next().cloned().unwrap_or_else(|| "no probe ran".to_owned());
+    let loads = [&case.line, &case.low, &case.past];
+    if !is_process_observed {
+        let reason = loads.into_iter().flat_map(|load| &load.unseen).next().cloned();
+        let reason = reason.unwrap_or_else(|| "no probe ran".to_owned());
         told.insert(0, format!("the server's process was not observed: {reason}").into());
+    } else if loads.into_iter().any(|load| load.disturbed.is_some()) {
+        told.push(
+            "other programs or the machine's host disturbed the loads: run explain again on an idle machine".into(),
+        );
+    } else if possible.len() > 1 {
+        let more = Sentence::from("for experiments that decide between these causes, give the study more time (");
+        told.push(more.remedy(Remedy::Budget).words(")"));
     }
     told
 }

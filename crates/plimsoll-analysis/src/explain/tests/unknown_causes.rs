@@ -140,3 +140,20 @@ fn the_end_of_a_lost_server_is_reported() {
         assert!(advice.len() == 1 && advice[0].contains("why the server stopped"), "{advice:?}");
     }
 }
+
+/// Checks that the advice names what is missing: probes of the process, an idle machine, or time.
+#[test]
+fn advice_names_the_missing_evidence() {
+    let check = |case: &ServerFacts, expect: &str| {
+        let advice = not_known::missing_evidence(case, &[Cause::Pool, Cause::Limiter]);
+        assert!(advice.iter().any(|sentence| sentence.contains(expect)), "{expect}: {advice:?}");
+        let asks_for_probes = advice.iter().any(|sentence| sentence.contains("observe the server's processes"));
+        assert_eq!(asks_for_probes, case.line.get(ServerCores).is_none(), "{advice:?}");
+    };
+    let observed = usual_server_facts();
+    check(&observed, "experiments that decide between these causes");
+    let mut disturbed = observed.clone();
+    disturbed.past.disturbed = Some("another program computed".to_owned());
+    check(&disturbed, "on an idle machine");
+    check(&observed.without_signals(&[ServerCores]), "the server's process was not observed");
+}

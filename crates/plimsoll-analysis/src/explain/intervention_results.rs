@@ -2,8 +2,9 @@
 //! ([`InterventionOutcomes::effects`]), and the causes that the effect supports or contradicts.
 //!
 //! The first and the last load are controls: loads without a change. An effect must exceed the
-//! noise: twice the difference between the two controls. A load is void (no information about the
-//! server) if plimsoll or other processes were the limit.
+//! noise: twice the difference between the two controls, or the change that other processes can
+//! explain. A load is void (no information about the server) if plimsoll was the limit, or if other
+//! processes can explain a change as large as an effect.
 //!
 //! Not here: the predictions of causes (`interventions`).
 
@@ -111,7 +112,8 @@ impl InterventionOutcomes {
             [first, .., last] => (last / first).ln().abs() * NOISE_FACTOR,
             _ => 0.0,
         };
-        let held_back = controls.iter().find_map(invalid_load_reason);
+        let alone_ns = loads.low.and_then(|run| LoadSignals::from_run(run).service_mean_ns);
+        let held_back = controls.iter().find_map(|control| invalid_load_reason(control, alone_ns));
         let outcome = |(intervention, run): &(Intervention, &Run)| {
             if let Some(LoadEnd::Stopped(EarlyStopReason::CannotContinue(why))) = &run.ending {
                 return InterventionOutcome::void_outcome(*intervention, control_rps, why.clone());
@@ -141,13 +143,15 @@ impl InterventionOutcomes {
                 (None, Some("no request succeeded in the load with the experiment's change".to_owned()))
             } else {
                 let (change, users) = (changed_rps / control_rps, run.plan.load.shape.curve().max());
+                let all = || controls.iter().chain([&sight]);
+                let noise = all().filter_map(|load| change_by_others(load, alone_ns)).fold(noise, f64::max);
                 let effect = match intervention {
                     Intervention::DependencyPauses => effect_of_pauses(change, noise, users, control_rps),
                     _ => effect_of_change(change, noise)
                         .ok_or("the effect of the experiment's change on the goodput is within the noise"),
                 };
-                let disturbed = controls.iter().chain([&sight]).find_map(disturbance_reason);
-                match (effect, held_back.clone().or_else(|| invalid_load_reason(&sight))) {
+                let disturbed = all().find_map(|load| disturbance_reason(load, alone_ns));
+                match (effect, held_back.clone().or_else(|| invalid_load_reason(&sight, alone_ns))) {
                     // The second process tests whether plimsoll is the limit, so a limit of
                     // plimsoll does not void this experiment.
                     (Ok(effect), Some(_)) if *intervention == Intervention::SecondGenerator && disturbed.is_none() => {
@@ -183,25 +187,48 @@ fn simultaneous_load_signals(run: &Run, low: Option<&LoadSignals>) -> LoadSignal
 /// Returns whether plimsoll or other processes limited a load with this change. A limited load is
 /// worth repeating, because the repeated load may have a result.
 pub fn is_load_worth_repeating(intervention: Intervention, run: &Run, low: Option<&Run>) -> bool {
+    let low = low.map(LoadSignals::from_run);
+    let alone_ns = low.as_ref().and_then(|low| low.service_mean_ns);
     match intervention {
         // The second process tests whether plimsoll is the limit, so only other processes can make
         // this experiment void.
-        Intervention::SecondGenerator => disturbance_reason(&LoadSignals::from_run(run)).is_some(),
+        Intervention::SecondGenerator => disturbance_reason(&LoadSignals::from_run(run), alone_ns).is_some(),
         Intervention::BurstsAtTwiceConcurrency | Intervention::BurstsAtConcurrency => {
-            invalid_load_reason(&simultaneous_load_signals(run, low.map(LoadSignals::from_run).as_ref())).is_some()
+            invalid_load_reason(&simultaneous_load_signals(run, low.as_ref()), alone_ns).is_some()
         }
-        _ => invalid_load_reason(&LoadSignals::from_run(run)).is_some(),
+        _ => invalid_load_reason(&LoadSignals::from_run(run), alone_ns).is_some(),
     }
 }
 
 /// Returns the reason why a load has no information about the server; `None` for a valid load.
-fn invalid_load_reason(signals: &LoadSignals) -> Option<String> {
-    disturbance_reason(signals)
+/// `alone_ns`: mean service time of a request without competing requests.
+fn invalid_load_reason(signals: &LoadSignals, alone_ns: Option<f64>) -> Option<String> {
+    disturbance_reason(signals, alone_ns)
         .or_else(|| signals.limited.as_ref().map(|_| "plimsoll was the limit, not the server".to_owned()))
 }
 
-fn disturbance_reason(signals: &LoadSignals) -> Option<String> {
-    signals.disturbed.as_ref().map(|reason| format!("other processes disturbed the load: {reason}"))
+/// Returns how other processes disturbed a load; `None` if they can explain no change of the
+/// goodput that is as large as an effect.
+fn disturbance_reason(signals: &LoadSignals, alone_ns: Option<f64>) -> Option<String> {
+    let reason = signals.disturbed.as_ref()?;
+    let is_slight = change_by_others(signals, alone_ns).is_some_and(|change| change < EFFECT_LN_MIN);
+    (!is_slight).then(|| format!("other processes disturbed the load: {reason}"))
+}
+
+/// Returns the largest change of a disturbed load's goodput that other processes can explain, as a
+/// natural logarithm of the ratio: the delay of a request, divided by its service time `alone_ns`.
+fn change_by_others(signals: &LoadSignals, alone_ns: Option<f64>) -> Option<f64> {
+    Some((delay_by_others_ns(signals)? / alone_ns?).ln_1p())
+}
+
+/// Returns the longest mean time for which the requests of a disturbed load may have waited for
+/// cores that other processes or the machine's host took, ns. By Little's law, the mean time is the
+/// mean number of waiting threads divided by the throughput: one thread for each core taken, and
+/// the threads in the run queue. Returns `None` for an undisturbed load, or without these figures.
+fn delay_by_others_ns(signals: &LoadSignals) -> Option<f64> {
+    signals.disturbed.as_ref()?;
+    let waiting = signals.cores_taken_by_others()? + signals.get(Signal::RunQueue)?;
+    Some(waiting * 1e9 / signals.get(Signal::Goodput).filter(|rps| *rps > 0.0)?)
 }
 
 /// Returns the effect of pausing a dependency for a share of the time. If the dependency is
@@ -244,7 +271,7 @@ fn result_of_bursts(signals: &LoadSignals, line: Option<&LoadSignals>) -> Interv
     let (changed_rps, refused) = (get(signals, Signal::Goodput), get(signals, Signal::Refused));
     let control = line.map(|line| (get(line, Signal::Goodput), get(line, Signal::Refused)));
     let (control_rps, refused_before) = control.unwrap_or_default();
-    let void = invalid_load_reason(signals)
+    let void = invalid_load_reason(signals, None)
         .or_else(|| control.is_none().then(|| "the study measured no load at the load line".to_owned()));
     let effect = match (void.is_none(), refused - refused_before) {
         (false, _) => None,
@@ -317,22 +344,27 @@ fn result_of_simultaneous_requests(
         Some(work * 1e9)
     });
     let answers = signals.get(Signal::Goodput).unwrap_or(0.0) * signals.seconds;
-    let effect = match (alone_ns, together_ns, invalid_load_reason(signals)) {
+    // Other processes can only lengthen the wait, so a short wait is short despite other processes.
+    let delayed_ns = delay_by_others_ns(signals).unwrap_or(0.0);
+    let effect = match (alone_ns, together_ns, invalid_load_reason(signals, alone_ns)) {
         (_, _, Some(reason)) => Err(reason),
         (Some(alone_ns), Some(together_ns), None) if count > 1 && saturated_rps > 0.0 => {
             let before = (count - 1) as f64 / 2.0;
             let waited_ns = together_ns - alone_ns - before * thread_ns.unwrap_or(0.0);
-            let (share, is_abreast) =
-                (waited_ns / (before / saturated_rps * 1e9), intervention == Intervention::BurstsAtConcurrency);
+            let unit_ns = before / saturated_rps * 1e9;
+            let (share, share_min) = (waited_ns / unit_ns, (waited_ns - delayed_ns) / unit_ns);
+            let is_abreast = intervention == Intervention::BurstsAtConcurrency;
             match share {
                 _ if answers < SIMULTANEOUS_RESPONSES_MIN => {
                     Err("too few requests of the experiment completed".to_owned())
                 }
                 _ if signals.get(Signal::Failed).unwrap_or(0.0) > 0.01 => Err("some requests failed".to_owned()),
                 share if share <= NO_QUEUE_WAIT_SHARE_MAX => Ok(Effect::Rises),
-                share if is_abreast && share >= LOCK_QUEUE_WAIT_SHARE_MIN => Ok(Effect::Falls),
-                share if !is_abreast && share <= HALF_SERVED_WAIT_SHARE_MAX => Ok(Effect::Stays),
-                share if !is_abreast && share >= SERIAL_WAIT_SHARE_MIN => Ok(Effect::Falls),
+                _ if is_abreast && share_min >= LOCK_QUEUE_WAIT_SHARE_MIN => Ok(Effect::Falls),
+                share if !is_abreast && share <= HALF_SERVED_WAIT_SHARE_MAX && share_min > NO_QUEUE_WAIT_SHARE_MAX => {
+                    Ok(Effect::Stays)
+                }
+                _ if !is_abreast && share_min >= SERIAL_WAIT_SHARE_MIN => Ok(Effect::Falls),
                 _ => Err("the effect of the experiment is neither clearly present nor clearly absent".to_owned()),
             }
         }
@@ -443,6 +475,52 @@ mod tests {
                 (got, expect) => panic!("{change}: {got:?}, not {expect:?}"),
             }
         }
+    }
+
+    #[test]
+    fn only_a_disturbance_as_large_as_an_effect_voids_a_load() {
+        let check = |taken: f64, run_queue: Option<f64>, alone_ns: Option<f64>, is_void: bool| {
+            let mut signals = LoadSignals { disturbed: Some("another program".to_owned()), ..LoadSignals::default() };
+            signals.values = [(Signal::Cores, 2.0), (Signal::Others, taken), (Signal::Goodput, 200.0)].into();
+            signals.values.extend(run_queue.map(|waiting| (Signal::RunQueue, waiting)));
+            let reason = invalid_load_reason(&signals, alone_ns);
+            assert_eq!(reason.is_some(), is_void, "{taken} cores, {run_queue:?} waiting, {alone_ns:?}");
+            signals.disturbed = None;
+            assert_eq!(invalid_load_reason(&signals, alone_ns), None);
+        };
+        // With a service time of 20 ms, four requests are in service.
+        check(0.2, Some(0.1), Some(20e6), false);
+        check(0.2, Some(3.0), Some(20e6), true);
+        check(1.5, Some(0.1), Some(20e6), true);
+        check(0.2, Some(0.1), Some(1e6), true);
+        check(0.2, None, Some(20e6), true);
+        check(0.2, Some(0.1), None, true);
+    }
+
+    #[test]
+    fn a_disturbed_wait_counts_only_beyond_the_disturbance() {
+        let check = |together_ms: f64, taken: f64, expect: Option<Effect>| {
+            let sight = |mean_ms: f64, rps: f64| LoadSignals {
+                values: [(Signal::Goodput, rps), (Signal::Cores, 2.0), (Signal::RunQueue, 0.0)].into(),
+                service_mean_ns: Some(mean_ms * 1e6),
+                seconds: 2.0,
+                ..LoadSignals::default()
+            };
+            let (low, line, mut load) = (sight(20.0, 30.0), sight(20.0, 190.0), sight(together_ms, 60.0));
+            load.values.insert(Signal::Others, taken);
+            load.disturbed = (taken > 0.0).then(|| "another program".to_owned());
+            let wanted = Intervention::BurstsAtTwiceConcurrency;
+            let made = result_of_simultaneous_requests(wanted, &load, (Some(&low), Some(&line)), 8, 200.0);
+            assert_eq!(made.effect, expect, "{together_ms} ms, {taken} cores: {made:?}");
+        };
+        // Four workers: eight simultaneous requests wait for 10 ms on average.
+        check(30.0, 0.0, Some(Effect::Stays));
+        check(30.0, 0.2, Some(Effect::Stays));
+        check(24.0, 0.2, None);
+        check(20.5, 0.2, Some(Effect::Rises));
+        check(36.0, 0.0, Some(Effect::Falls));
+        check(36.0, 0.2, None);
+        check(30.0, 1.0, None);
     }
 
     /// Checks that the experiment with a second process is void if the second process died.

@@ -454,7 +454,10 @@ impl LoadSignals {
 
     /// Returns the number of cores that other programs and the host of this virtual machine used.
     pub fn cores_taken_by_others(&self) -> Option<f64> {
-        Some(self.get(Signal::Others)? + self.get(Signal::Steal).unwrap_or(0.0) * self.get(Signal::Cores)?)
+        // Steal is a share of the CPU time that the machine wanted: the time in which no core was
+        // idle. Busy waiting of plimsoll counts as idle in the signal, but is wanted time.
+        let wanted = self.get(Signal::Cores)? - self.get(Signal::Idle).unwrap_or(0.0) + self.looked_cores;
+        Some(self.get(Signal::Others)? + self.get(Signal::Steal).unwrap_or(0.0) * wanted)
     }
 
     /// Returns whether the load was made: at least one signal was observed.

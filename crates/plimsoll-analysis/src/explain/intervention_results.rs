@@ -208,8 +208,9 @@ fn invalid_load_reason(signals: &LoadSignals, alone_ns: Option<f64>) -> Option<S
 }
 
 /// Returns how other processes disturbed a load; `None` if they can explain no change of the
-/// goodput that is as large as an effect.
-fn disturbance_reason(signals: &LoadSignals, alone_ns: Option<f64>) -> Option<String> {
+/// goodput that is as large as an effect. `alone_ns`: mean service time of a request without
+/// competing requests.
+pub fn disturbance_reason(signals: &LoadSignals, alone_ns: Option<f64>) -> Option<String> {
     let reason = signals.disturbed.as_ref()?;
     let is_slight = change_by_others(signals, alone_ns).is_some_and(|change| change < EFFECT_LN_MIN);
     (!is_slight).then(|| format!("other processes disturbed the load: {reason}"))

@@ -229,7 +229,10 @@ impl ExplainStudy {
         }
         let is_repeatable = |level: SteadyLoadLevel| {
             let tries: Vec<&Trial> = trials_at_level(history.trials, level).collect();
-            let is_disturbed = |trial: &&Trial| Interference::from_run(&trial.run).is_disturbed;
+            let is_disturbed = |trial: &&Trial| {
+                let signals = LoadSignals::from_run(&trial.run);
+                intervention_results::disturbance_reason(&signals, self.service_ns_of_single_user()).is_some()
+            };
             tries.len() < TRIES_MAX && tries.iter().all(is_disturbed)
         };
         if let Some((level, rate)) = missing.first() {
@@ -248,7 +251,7 @@ impl ExplainStudy {
         if let Some(step) = self.further_load_above_line(history, &findings, left_ns) {
             return step;
         }
-        // A load that other processes disturbed is repeated if there is time.
+        // A load is repeated if there is time and other processes can explain an effect on the load.
         let again = wanted.clone().find(|(level, _)| is_repeatable(*level));
         let held_again = again.zip(
             self.longest_load_length_ns(left_ns.saturating_sub(self.experiments_reserve_ns()), overhead_ns(history)),
@@ -264,6 +267,11 @@ impl ExplainStudy {
         }
     }
 
+    /// Returns the mean service time of a single user's requests in the search, ns.
+    fn service_ns_of_single_user(&self) -> Option<f64> {
+        self.search.outcomes.first().map(|first| first.evidence.service_mean_ns).filter(|ns| *ns > 0.0)
+    }
+
     /// Returns a load with a higher rate if the server sustained the last load, which was meant to
     /// be above the load line. If the load line is known only roughly or not at all, the server may
     /// sustain a load that was meant to exceed it. If no load exceeded the server's capacity, the
@@ -272,11 +280,11 @@ impl ExplainStudy {
         let past: Vec<&Trial> = trials_at_level(history.trials, SteadyLoadLevel::AboveLine).collect();
         let last = *past.last()?;
         let sight = LoadSignals::from_run(&last.run);
-        let alone_ns = self.search.outcomes.first().map(|first| first.evidence.service_mean_ns);
+        let alone_ns = self.service_ns_of_single_user();
         let (offered, got) = (sight.throughput_without_waits_rps(alone_ns)?, sight.get(Signal::Goodput)?);
         // If other processes disturbed a further load above the load line, that load is repeated at
         // the same rate.
-        let again = past.len() > 1 && sight.disturbed.is_some();
+        let again = past.len() > 1 && intervention_results::disturbance_reason(&sight, alone_ns).is_some();
         let answered = got >= SUSTAINED_THROUGHPUT_SHARE_MIN * offered && sight.limited.is_none();
         if has_experiment_load(history.trials) || past.len() > FURTHER_LOADS_MAX || !(answered || again) {
             return None;
@@ -439,7 +447,7 @@ impl ExplainStudy {
         let base = &self.search.settings.base;
         let most = u64::from(base.connection_plan.connections_max).max(1);
         let peak = findings.peak.map_or(0, |peak| peak.users);
-        let alone_s = self.search.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);
+        let alone_s = self.service_ns_of_single_user().unwrap_or(0.0) / 1e9;
         let answered = (reference_rate(findings) * INTERVENTION_WAIT_MAX_S.max(2.0 * alone_s)).ceil() as u64;
         let users = (INTERVENTION_USERS_FACTOR * peak)
             .min(answered)
@@ -551,7 +559,7 @@ impl ExplainStudy {
         let settings = &self.search.settings;
         let base = &settings.base;
         let peak = findings.peak.filter(|_| !matches!(level, SteadyLoadLevel::Low)).map_or(0, |peak| peak.users);
-        let alone_s = self.search.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);
+        let alone_s = self.service_ns_of_single_user().unwrap_or(0.0) / 1e9;
         let ready = (2.0 * (rate * alone_s).max(peak as f64) + 8.0).min(READY_CONNECTIONS_MAX) as u32;
         let load = Load {
             seed: plimsoll_model::rng::mix_bits(base.load.seed ^ rate.to_bits()),

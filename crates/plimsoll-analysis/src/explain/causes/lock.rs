@@ -7,8 +7,7 @@ use super::card::{
 };
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
-    ALWAYS_FALLS, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_FALLS, MOSTLY_RISES, MOSTLY_STAYS, Predictions, RISES_OR_STAYS,
-    STAYS_OR_FALLS,
+    ALWAYS_FALLS, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_RISES, MOSTLY_STAYS, Predictions, RISES_OR_STAYS, STAYS_OR_FALLS,
 };
 use crate::explain::queues::{database_address, statements_wait_for_locks, waiting_statements};
 use crate::explain::signals::Signal;
@@ -100,7 +99,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         bursts: MOSTLY_STAYS,
         // If the work before the lock varies in length, requests that start together reach the lock
         // at different times.
-        together: MOSTLY_FALLS,
+        together: STAYS_OR_FALLS,
         abreast: ALWAYS_FALLS,
     },
     resources: &[],

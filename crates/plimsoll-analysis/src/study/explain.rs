@@ -251,7 +251,8 @@ impl ExplainStudy {
         if let Some(step) = self.further_load_above_line(history, &findings, left_ns) {
             return step;
         }
-        // A load is repeated if there is time and other processes can explain an effect on the load.
+        // A load is repeated if other processes can explain an effect on the load, and there is
+        // time.
         let again = wanted.clone().find(|(level, _)| is_repeatable(*level));
         let held_again = again.zip(
             self.longest_load_length_ns(left_ns.saturating_sub(self.experiments_reserve_ns()), overhead_ns(history)),

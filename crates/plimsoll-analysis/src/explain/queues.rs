@@ -104,14 +104,15 @@ fn erlang_loss_share(connections: f64, offered: f64) -> f64 {
 /// work for the server. Also returns `None` if the server's threads together used about one core at
 /// the load line: the threads may lack cores, or take turns.
 pub(super) fn other_processes_take_needed_cores(case: &ServerFacts) -> Option<bool> {
-    let low = case.low.cores_taken_by_others();
+    let low = case.low.get(Signal::Others);
     let of = |sight: &LoadSignals| {
-        let (cores, others) = (sight.get(Signal::Cores)?, sight.cores_taken_by_others()?);
-        let much = others >= INTERFERENCE_CORES_MIN
-            && others >= NOTICEABLE_SHARE_MIN * sight.get(Signal::ServerCores).unwrap_or(0.0);
+        let (cores, taken, others) =
+            (sight.get(Signal::Cores)?, sight.cores_taken_by_others()?, sight.get(Signal::Others)?);
+        let much = taken >= INTERFERENCE_CORES_MIN
+            && taken >= NOTICEABLE_SHARE_MIN * sight.get(Signal::ServerCores).unwrap_or(0.0);
         let waits = sight.get(Signal::RunQueue).is_none_or(|waiting| waiting >= CONSIDERABLE_SHARE_MIN);
         let is_so = much && waits && sight.get(Signal::Idle)? <= SMALL_SHARE_MAX * cores.max(TWOFOLD_FACTOR);
-        let is_own = low.is_some_and(|low| others >= RISEN_FACTOR_MIN * low);
+        let is_own = others >= INTERFERENCE_CORES_MIN && low.is_some_and(|low| others >= RISEN_FACTOR_MIN * low);
         if is_so && is_own { None } else { Some(is_so) }
     };
     let is_taken = [&case.line, &case.past].into_iter().filter_map(of).reduce(|a, b| a || b)?;

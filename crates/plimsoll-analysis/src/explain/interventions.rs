@@ -54,6 +54,7 @@ pub fn informative_interventions(
     let causes = posterior.causes();
     let standing: Vec<&CauseProbability> =
         causes.iter().filter(|it| it.probability >= UNDECIDED_PROBABILITY_MIN).collect();
+    let may_be_ours = standing.iter().any(|it| it.cause == Cause::Client);
     let score = |intervention: Intervention| {
         let apart = standing.iter().enumerate().map(|(at, one)| {
             let others = &standing[at + 1..];
@@ -69,16 +70,20 @@ pub fn informative_interventions(
         let tested = causes
             .first()
             .map_or(0.0, |one| prediction_of_cause(one, intervention).total_variation_distance(&ANY_EFFECT));
-        // If plimsoll may be the limit and no other cause is named, the first experiment tests
-        // whether plimsoll is the limit.
+        // If no other cause is named, an experiment tests whether plimsoll is the limit: the first
+        // experiment if plimsoll may be the limit, otherwise the last.
         let is_open = posterior.named_cause.is_none_or(|cause| cause == Cause::Client);
-        let is_doubt = is_open && intervention == Intervention::SecondGenerator;
-        apart.sum::<f64>() + EXPERIMENT_SCORE_MIN * tested * TWOFOLD_FACTOR + f64::from(u8::from(is_doubt))
+        let doubt = match intervention == Intervention::SecondGenerator && is_open {
+            true if may_be_ours => 1.0,
+            true => EXPERIMENT_SCORE_MIN,
+            false => 0.0,
+        };
+        apart.sum::<f64>() + EXPERIMENT_SCORE_MIN * tested * TWOFOLD_FACTOR + doubt
     };
     let is_flagged = |it: &Intervention| flagged.contains(it);
     // The experiment with a second process of plimsoll only shows whether plimsoll is the limit.
-    let may_be_ours = standing.iter().any(|it| it.cause == Cause::Client);
-    let tells = |it: &Intervention| *it != Intervention::SecondGenerator || may_be_ours;
+    let tells =
+        |it: &Intervention| *it != Intervention::SecondGenerator || may_be_ours || posterior.named_cause.is_none();
     let made = possible.iter().filter(|it| **it != Intervention::Control && tells(it));
     let scored =
         made.map(|it| (score(*it), *it)).filter(|(score, it)| *score >= EXPERIMENT_SCORE_MIN || is_flagged(it));

@@ -109,7 +109,7 @@ impl CauseText {
 }
 
 /// Advice for a cause whose evidence needs probes of the server's process.
-pub(in crate::explain) const PROCESS_PROBES_ADVICE: &[SentencePart] = &[
+pub const PROCESS_PROBES_ADVICE: &[SentencePart] = &[
     text_part(
         "run plimsoll on the server's machine, as the server's user or as root, to observe the server's processes. If \
          plimsoll does not find a process, name the process",
